@@ -14,10 +14,10 @@ from functools import partial
 
 from txrocketmq.broker.cluster.outer_api import (
     Identity,
+    ask_another,
     ask_ha_info,
     ask_locks,
     ask_log_end,
-    ask_to_store,
 )
 from txrocketmq.broker.parts import Parts
 from txrocketmq.broker.replication.rejoin import Rejoin, address_of_master
@@ -70,7 +70,8 @@ class Membership:
         parts.members.begin(connections, identity)
         parts.acting.begin(partial(ask_ha_info, connections))
         parts.strict_locks.begin(partial(ask_locks, connections))
-        parts.escape.begin(partial(ask_to_store, connections))
+        parts.escape.begin(partial(ask_another, connections))
+        parts.popped_elsewhere.begin(partial(ask_another, connections))
         parts.pre_online.begin(connections.invoke, identity)
 
     def stop(self) -> None:

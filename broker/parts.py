@@ -35,6 +35,7 @@ from txrocketmq.broker.replication.config_copy import ConfigCopy, Tables
 from txrocketmq.broker.replication.escape import Escape
 from txrocketmq.broker.replication.master import Master
 from txrocketmq.broker.replication.new_topics import NewTopics
+from txrocketmq.broker.replication.popped_elsewhere import PoppedElsewhere
 from txrocketmq.broker.replication.pre_online import PreOnline
 from txrocketmq.broker.replication.slave import Slave
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -161,6 +162,7 @@ class Parts:
     pre_online: PreOnline = field(init=False)
     strict_locks: StrictLocks = field(init=False)
     escape: Escape = field(init=False)
+    popped_elsewhere: PoppedElsewhere = field(init=False)
     in_order: InOrder = field(init=False)
     files: list[JsonFile] = field(init=False, default_factory=list)
     """The files of `config/` that hold tables."""
@@ -257,6 +259,7 @@ class Parts:
         config, store_config = self.config, self.store.config
         self.members = Members(config, self.registration)
         self.escape = Escape(config, self.registration.ask_route, self.steady_clock or self.clock)
+        self.popped_elsewhere = PoppedElsewhere(self.registration.ask_route)
         self.strict_locks = StrictLocks(store_config.total_replicas, self.members.others)
         self.pre_online = PreOnline(
             config=config,
@@ -270,6 +273,7 @@ class Parts:
             timers=self.timers,
         )
         revive = self.pop.revive
+        revive.others.elsewhere = self.popped_elsewhere
         self.timer_escape = None
         if self.slave is not None and config.enable_remote_escape:
             escape = TimerEscape(self.timers, self.intake, revive, self.patience)
@@ -301,6 +305,7 @@ class Parts:
                 self.transaction_metrics.add,
                 self.stats.died,
                 lambda due_ms: self.timers.rejected(due_ms),  # noqa: PLW0108 - made later
+                lambda message: self.pop.takes(message),  # noqa: PLW0108
             ),
         )
 

@@ -16,6 +16,7 @@ import pytest
 
 from compat_tests import probe
 from compat_tests.certificates import client_context
+from compat_tests.controllers import DLEDGER, controller_settings
 from compat_tests.engine import Engine
 from compat_tests.jars import RELEASES
 from compat_tests.peers import Broker, NameServer, Origin, Original, Ours
@@ -37,16 +38,13 @@ GET_METADATA_INFO = 1005
 class Group:
     """Two brokers of a name, and a controller in an original name server."""
 
-    def __init__(self, folder: Path, engine: Engine, origins: tuple[Origin, Origin]) -> None:
+    def __init__(
+        self, folder: Path, engine: Engine, origins: tuple[Origin, Origin], kind: str = DLEDGER
+    ) -> None:
         self.names = NameServer(Original(RELEASE, engine), folder / "names")
         port = self.controller_port = probe.free_ports([0])
-        self.names.settings |= {
-            "enableControllerInNamesrv": "true",
-            "controllerDLegerGroup": "group",
-            "controllerDLegerPeers": f"n0-127.0.0.1:{port}",
-            "controllerDLegerSelfId": "n0",
-            "controllerStorePath": str(folder / "controller"),
-        }
+        (own_settings,) = controller_settings(kind, [port], [folder / "controller"])
+        self.names.settings |= {"enableControllerInNamesrv": "true", **own_settings}
         own = {**CONTROLLED, "controllerAddr": f"127.0.0.1:{port}"}
         self.brokers = [
             Broker(origin, folder / name, self.names, "pair", self._paths(folder / name) | own)
@@ -76,14 +74,15 @@ def wait_slaves_in_sync(master: Broker, count: int) -> None:
 
 
 ORIGINS = ("ours-ours", f"ours-{RELEASE}", f"{RELEASE}-ours")
+WITH_JRAFT = "ours-ours-jRaft"
 
 
-@pytest.fixture(params=ORIGINS)
+@pytest.fixture(params=[*ORIGINS, WITH_JRAFT])
 def group(engine: Engine, test_folder: Path, request: pytest.FixtureRequest) -> Iterator[Group]:
-    first, second = (
-        Ours() if each == "ours" else Original(each, engine) for each in request.param.split("-")
-    )
-    made = Group(test_folder, engine, (first, second))
+    """The brokers are of these origins, and the controller agrees with itself by DLedger."""
+    first, second, *kind = request.param.split("-")
+    origins = [Ours() if each == "ours" else Original(each, engine) for each in (first, second)]
+    made = Group(test_folder, engine, (origins[0], origins[1]), *kind)
     try:
         made.names.start()
         yield made
@@ -170,7 +169,7 @@ def test_a_slave_takes_over_and_the_old_master_comes_back(group: Group) -> None:
     assert all_pulled(new) == all_pulled(old)
 
 
-@pytest.mark.parametrize("group", ["ours-ours"], indirect=True)
+@pytest.mark.parametrize("group", ["ours-ours", WITH_JRAFT], indirect=True)
 def test_masters_are_killed_in_turn(group: Group) -> None:
     old, new = group.brokers
     old.start()

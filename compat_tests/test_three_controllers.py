@@ -6,13 +6,14 @@ the master goes on. The next leader knows what the lost one had decided, and cho
 the master is killed; nothing that was confirmed is lost.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 
 from compat_tests import probe
+from compat_tests.controllers import DLEDGER, JRAFT, controller_settings
 from compat_tests.engine import Engine, JavaProcess
 from compat_tests.jars import RELEASES
 from compat_tests.peers import Broker, NameServer, Original, Ours, Server
@@ -39,15 +40,10 @@ COUNT = 3
 class Controller(Server):
     """A controller that is a process of its own."""
 
-    def __init__(self, engine: Engine, folder: Path, ports: list[int], number: int) -> None:
-        peers = ";".join(f"n{at}-127.0.0.1:{port}" for at, port in enumerate(ports))
-        settings = {
-            "controllerDLegerGroup": "group",
-            "controllerDLegerPeers": peers,
-            "controllerDLegerSelfId": f"n{number}",
-            "controllerStorePath": str(folder / "store"),
-        }
-        super().__init__(Original(RELEASE, engine), folder, ports[number], settings)
+    def __init__(
+        self, engine: Engine, folder: Path, port: int, settings: Mapping[str, str]
+    ) -> None:
+        super().__init__(Original(RELEASE, engine), folder, port, settings)
 
     def start(self) -> None:
         """Starts it, and waits until it answers."""
@@ -73,10 +69,12 @@ class Controller(Server):
 class Group:
     """Three controllers and two brokers of a name."""
 
-    def __init__(self, engine: Engine, folder: Path, second: str) -> None:
+    def __init__(self, engine: Engine, folder: Path, second: str, kind: str) -> None:
         ports = [probe.free_ports([0]) for _ in range(COUNT)]
+        folders = [folder / f"n{number}" for number in range(COUNT)]
+        settings = controller_settings(kind, ports, [each / "store" for each in folders])
         self.controllers = [
-            Controller(engine, folder / f"n{number}", ports, number) for number in range(COUNT)
+            Controller(engine, *each) for each in zip(folders, ports, settings, strict=True)
         ]
         self.names = NameServer(Ours(), folder / "names")
         own = {**CONTROLLED, "controllerAddr": ";".join(each.address for each in self.controllers)}
@@ -107,9 +105,9 @@ class Group:
             server.close()
 
 
-@pytest.fixture(params=["ours", RELEASE])
+@pytest.fixture(params=[("ours", DLEDGER), (RELEASE, DLEDGER), ("ours", JRAFT)], ids="-".join)
 def group(engine: Engine, test_folder: Path, request: pytest.FixtureRequest) -> Iterator[Group]:
-    made = Group(engine, test_folder, request.param)
+    made = Group(engine, test_folder, *request.param)
     try:
         for each in made.controllers:
             each.start()

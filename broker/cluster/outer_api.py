@@ -410,10 +410,10 @@ def ask_locks(
     return connections.invoke(address, call, header, body, timeout_ms=LOCK_TIMEOUT_MS)
 
 
-def ask_to_store(
+def ask_another(
     connections: Connections, address: str, call: Call[Any, Any], header: Header, body: bytes
 ) -> PendingReply:
-    """Asks another master to store a message."""
+    """Asks another broker to store a message, or for messages."""
     return connections.invoke(address, call, header, body, timeout_ms=QUERY_TIMEOUT_MS)
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.transform import Transform, Transforms
 from txrocketmq.broker.intake.transforms.delay import Delay
 from txrocketmq.broker.intake.transforms.inner_batch import InnerBatch
 from txrocketmq.broker.intake.transforms.multi_dispatch import MultiDispatch
+from txrocketmq.broker.intake.transforms.other_check_points import OtherCheckPoints
 from txrocketmq.broker.intake.transforms.own_properties import OwnProperties
 from txrocketmq.broker.intake.transforms.pop_check_point import PopCheckPointProperty
 from txrocketmq.broker.intake.transforms.priority import Priority
@@ -38,6 +40,9 @@ class Others(NamedTuple):
     """Called with the group and the topic of each dead letter."""
     timers_rejected: Callable[[int], PutStatus | None]
     """Returns whether too many timer messages are due at a time, which is in ms."""
+    is_taken: Callable[[InnerMessage], bool]
+    """Returns whether a message is a check point, or an acknowledgement, of another broker, and
+    there is room for it."""
 
 
 def all_transforms(
@@ -61,6 +66,7 @@ def all_transforms(
 
     transforms: tuple[Transform, ...] = (
         OwnProperties(),
+        OtherCheckPoints(config.broker_cluster_name, others.is_taken),
         PopCheckPointProperty(),
         Retry(topics, groups, locks, steady_clock, others.died),
         Transaction(config, others.opened),

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from txrocketmq.broker.intake.after_durable import AfterDurable
+from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.pop.check_points import CheckPoints
 from txrocketmq.broker.pop.in_flight import InFlight
@@ -18,7 +19,7 @@ from txrocketmq.broker.pop.metrics import PopMetrics
 from txrocketmq.broker.pop.order_info import OrderInfos
 from txrocketmq.broker.pop.polling import PopPolling
 from txrocketmq.broker.pop.queues import PopQueues
-from txrocketmq.broker.pop.records import ReviveTopic
+from txrocketmq.broker.pop.records import CHECK_POINT_TAG, ReviveTopic
 from txrocketmq.broker.pop.replaced_check_points import Replaced
 from txrocketmq.broker.pop.revive import Revive
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -31,6 +32,7 @@ from txrocketmq.broker.work.life import OFTEN_MS, AtStop, Hears, Life, Tick
 from txrocketmq.broker.work.patience import Patience
 from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.call import Peer
+from txrocketmq.remoting.message import properties as names
 
 
 @dataclass(kw_only=True)
@@ -90,6 +92,14 @@ class Pop:
         self.orders.on_free.append(self.notify)
         self.topics.on_change.append(self._topic_changed)
         self.groups.on_change.append(self._group_changed)
+
+    def takes(self, message: InnerMessage) -> bool:
+        """Whether a message that was sent to the revive topic is a record of another broker, and
+        there is room for it.
+        """
+        is_check_point = message.properties.get(names.TAGS) == CHECK_POINT_TAG
+        is_full = is_check_point and self.revive.others.is_full
+        return not is_full and self.revive_topic.is_of_another(message)
 
     def notify(self, topic: str, group: str, queue_id: int) -> None:
         """Wakes a waiting pop of a group, which may pop a queue again."""

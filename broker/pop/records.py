@@ -168,6 +168,17 @@ class Acks(NamedTuple):
     offsets: Sequence[int]
 
 
+class OtherCheckPoint(NamedTuple):
+    """A check point whose messages another broker has, which has sent it."""
+
+    point: PopCheckPoint
+
+    @property
+    def key(self) -> MergeKey:
+        """The name of the check point."""
+        return self.point.key
+
+
 class ReviveTopic:
     """Makes and reads records of the revive topic of a cluster.
 
@@ -177,7 +188,8 @@ class ReviveTopic:
     def __init__(self, cluster: str, broker_name: str, store_host: Callable[[], bytes]) -> None:
         self.name = REVIVE_PREFIX + cluster
         self.store_host = store_host
-        self._broker_name = broker_name
+        self.broker_name = broker_name
+        self._cluster = cluster
 
     def check_point(self, point: PopCheckPoint, queue_id: int, now_ms: int) -> InnerMessage:
         """Makes the record of a check point."""
@@ -187,6 +199,12 @@ class ReviveTopic:
         )
         due_ms = point.revive_time - ACK_INTERVAL_MS
         return self._record(queue_id, CHECK_POINT_TAG, point, unique, due_ms, now_ms)
+
+    def other_check_point(self, point: PopCheckPoint, queue_id: int, now_ms: int) -> InnerMessage:
+        """Makes the record of a check point whose messages another broker has."""
+        made = self.check_point(point, queue_id, now_ms)
+        made.properties[names.CLUSTER] = self._cluster
+        return made
 
     def ack(
         self, key: MergeKey, offset: int, revive_ms: int, queue_id: int, now_ms: int
@@ -237,11 +255,29 @@ class ReviveTopic:
             self.name, queue_id, content.encode(), now_ms, host, host, properties, way=Way.REVIVE
         )
 
-    def read(self, record: memoryview) -> PopCheckPoint | Acks | None:
-        """Reads a record of the topic; returns None for other kinds and incomplete ones."""
+    def read(self, record: memoryview) -> PopCheckPoint | OtherCheckPoint | Acks | None:
+        """Reads a record of the topic; returns None for other kinds and incomplete ones.
+
+        What was sent here has the cluster in its properties, as whatever was sent. What was not is
+        this broker's own, also under a name that it had before.
+        """
         try:
             message = usual_record(record) or decode_message(record, decompress_body=False)[0]
-            tag, content = message.properties.get(names.TAGS), message.body
+        except MessageDecodeError:
+            return None
+        found = self._content(message.properties.get(names.TAGS), message.body)
+        if isinstance(found, PopCheckPoint) and names.CLUSTER in message.properties:
+            name = found.broker_name
+            return OtherCheckPoint(found) if name and name != self.broker_name else found
+        return found
+
+    def is_of_another(self, message: InnerMessage) -> bool:
+        """Whether a message that was sent is a record of another broker, which is named in it."""
+        found = self._content(message.properties.get(names.TAGS), message.body)
+        return found is not None and found.key.broker_name not in {"", self.broker_name}
+
+    def _content(self, tag: str | None, content: bytes) -> PopCheckPoint | Acks | None:
+        try:
             if tag == ACK_TAG:
                 found = _usual_ack(content)
                 if found is not None:
@@ -254,14 +290,14 @@ class ReviveTopic:
             if tag == BATCH_ACK_TAG:
                 batch = BatchAckMsg.decode(content)
                 return Acks(self._key_of(batch), batch.ack_offsets)
-        except (MessageDecodeError, HeaderError, BodyError):
+        except (HeaderError, BodyError):
             pass
         return None
 
     def _key_of(self, ack: AckMsg | BatchAckMsg) -> MergeKey:
         return MergeKey(
             ack.topic or "", ack.group or "", ack.queue_id, ack.start_offset, ack.pop_time,
-            ack.broker_name or self._broker_name,
+            ack.broker_name or self.broker_name,
         )  # fmt: skip
 
 

@@ -17,6 +17,11 @@ A slave that acts as master with enableRemoteEscape sends the messages to other 
 cluster that have the retry topic. It puts no check points, so what nobody takes is sent again after
 ten seconds. The original loses such a message, as its master takes the slave's progress over.
 
+A slave of the original sends its check points, and acknowledgements, instead. Their messages are
+not here: they are fetched when they are due, from whoever has them (popped_elsewhere.py), and put
+into the retry topic here. Acknowledgements may come into another queue than the check point. While
+nobody has the messages, the check point is put again, with a longer time.
+
 Java: PopReviveService.
 """
 
@@ -27,24 +32,32 @@ from functools import partial
 from typing import Final
 
 from txrocketmq.broker.engines.engine import Engine, Escapes
-from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.new_queues import NewQueues
 from txrocketmq.broker.pop.in_flight import InFlight
-from txrocketmq.broker.pop.messages import KnownBatches, in_record
 from txrocketmq.broker.pop.metrics import ACK, CK, PopMetrics
 from txrocketmq.broker.pop.records import (
     Acks,
+    OtherCheckPoint,
     PopCheckPoint,
     ReviveTopic,
 )
 from txrocketmq.broker.pop.replaced_check_points import Replaced
-from txrocketmq.broker.pop.waiting import REPUT_S, ByTime, Revival, ReviveQueue, Waiting
+from txrocketmq.broker.pop.waiting import (
+    MAX_BATCH,
+    REPUT_S,
+    ByTime,
+    ForeignCheckPoints,
+    Revival,
+    Revivals,
+    ReviveQueue,
+    Waiting,
+)
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps, items_in_memory, when_in_memory
 from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.broker.store.formats.scan import store_timestamp_ms
-from txrocketmq.broker.store.get.jumps import POPPED, REVIVAL, Jump
+from txrocketmq.broker.store.get.jumps import REVIVAL, Jump
 from txrocketmq.broker.tables.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
@@ -53,22 +66,15 @@ from txrocketmq.broker.work.life import Hears, Life, SlicedBeat
 from txrocketmq.broker.work.mishap import Mishap, MishapListener, tell
 from txrocketmq.broker.work.patience import Patience
 from txrocketmq.broker.work.progress import DurableProgress
-from txrocketmq.remoting.message import properties as names
-from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt
-from txrocketmq.remoting.message.pop import REVIVE_GROUP, normal_topic, retry_topic
-from txrocketmq.remoting.message.topics import RETRY_PREFIX
+from txrocketmq.remoting.message.pop import REVIVE_GROUP
 
 MAX_WAITING: Final = 200_000
 """How many check points wait at once, of all queues together."""
 MAX_READ: Final = 64
 """How many records of a queue are read at once."""
-MAX_BATCH: Final = 32
-"""How many messages are put in one write, or twice as many. A check point of an original broker may
-stand for records with far more messages; these are put in several writes."""
 MAX_BATCH_BYTES: Final = 512 * 1024
 RETRY_MS: Final = 10_000
 """How long bringing back pauses when the store takes nothing, in ms."""
-RETRY_QUEUES: Final = 1
 _HEARD: Final = -1
 """Stands for the queue of check points that do not come into the topic."""
 _NOT_TAKEN: Final = "PUT_TO_REMOTE_BROKER_FAIL"
@@ -96,17 +102,17 @@ class Revive(Engine):
         self._config = config
         self._intake = intake
         self._store = intake.store
-        self._topics = topics
-        self._groups = groups
         self._offsets = offsets
         self._topic = revive_topic
         self._in_flight = in_flight
-        self._replaced = replaced
         self._metrics = metrics
+        self._revivals = Revivals(
+            config, intake.store, topics, groups, offsets, revive_topic, replaced
+        )
         self._queues: dict[int, ReviveQueue] = {}
         self._heard = ReviveQueue(_HEARD, 0)
         self._by_time = ByTime()
-        self._batches = KnownBatches()
+        self.others = ForeignCheckPoints(self._revivals)
         self._count = 0
         self._paused_until_ms = 0
         self._awaited = DurableProgress[dict[int, int]](self._store)
@@ -156,6 +162,7 @@ class Revive(Engine):
         self._queues.clear()
         self._heard = ReviveQueue(_HEARD, 0)
         self._by_time = ByTime()
+        self.others.forget()
         self._count = self._paused_until_ms = 0
         self._awaited.forget()
         self._escaping = None
@@ -172,11 +179,10 @@ class Revive(Engine):
         if self._count >= MAX_WAITING:
             return False
         found = self._topic.read(record)
-        if isinstance(found, PopCheckPoint):
+        if isinstance(found, PopCheckPoint | OtherCheckPoint):
             self._wait(self._heard, found, due_ms, now_ms)
         elif isinstance(found, Acks):
-            for queue in (*self._queues.values(), self._heard):
-                self._acked(queue, found)
+            self._acked_anywhere(found)
         else:
             tell(self.on_unreadable, Mishap(1, offset=due_ms))
         return True
@@ -256,13 +262,16 @@ class Revive(Engine):
         for physical_offset, size, _ in units:
             record = store.message_at(physical_offset, size, is_checked=True)
             found = None if record is None else self._topic.read(record)
-            if isinstance(found, PopCheckPoint):
+            if isinstance(found, PopCheckPoint | OtherCheckPoint):
                 self._wait(
                     queue, found, offset, 0 if record is None else store_timestamp_ms(record)
                 )
                 self._metrics.has_read(found.key, CK, queue_id)
             elif isinstance(found, Acks):
-                self._acked(queue, found)
+                if found.key.broker_name == self._topic.broker_name:
+                    self._acked(queue, found)
+                else:
+                    self._acked_anywhere(found)
                 self._metrics.has_read(found.key, ACK, queue_id)
             else:
                 tell(self.on_unreadable, Mishap(1, queue_id, offset))
@@ -271,25 +280,76 @@ class Revive(Engine):
         queue.next_offset = offset if read else offset + 1  # a unit that cannot be read
         return True
 
-    def _wait(self, queue: ReviveQueue, point: PopCheckPoint, offset: int, stored_ms: int) -> None:
+    def _wait(
+        self,
+        queue: ReviveQueue,
+        found: PopCheckPoint | OtherCheckPoint,
+        offset: int,
+        stored_ms: int,
+    ) -> None:
+        is_elsewhere = isinstance(found, OtherCheckPoint)
+        point = found.point if isinstance(found, OtherCheckPoint) else found
         before = queue.waiting.get(point.key)
         if before is not None:
-            self._done(queue, before)
-        waiting = Waiting(point, queue.queue_id, offset, stored_ms)
+            self._done(before)
+        waiting = Waiting(point, queue.queue_id, offset, stored_ms, is_elsewhere=is_elsewhere)
         if waiting.left:
             queue.waiting[point.key] = waiting
-            self._by_time.add(waiting)
+            self._times_of(waiting).add(waiting)
             self._count += 1
+
+    def _times_of(self, waiting: Waiting) -> ByTime:
+        return self.others.by_time if waiting.is_elsewhere else self._by_time
+
+    def _acked_anywhere(self, acks: Acks) -> None:
+        for queue in (*self._queues.values(), self._heard):
+            self._acked(queue, acks)
 
     def _acked(self, queue: ReviveQueue, acks: Acks) -> None:
         done = queue.acknowledged(acks)
         if done is not None:
-            self._done(queue, done)
+            self._done(done)
 
-    def _done(self, queue: ReviveQueue, waiting: Waiting) -> None:
-        del queue.waiting[waiting.point.key]
+    def _done(self, waiting: Waiting) -> None:
+        del self._queue_of(waiting).waiting[waiting.point.key]
         self._by_time.remove(waiting)
+        self.others.remove(waiting)
         self._count -= 1
+
+    def _queue_of(self, waiting: Waiting) -> ReviveQueue:
+        return self._queues.get(waiting.queue_id, self._heard)
+
+    # ------------------------------------------------- messages of other brokers
+
+    def _bring_back_other(self, now_ms: int, steady_ms: int) -> bool:
+        """Brings back what was fetched for a check point; returns whether there is any.
+
+        If nobody has the messages, it waits longer.
+        """
+        self.others.fetch(now_ms)
+        found = self.others.take()
+        if found is None:
+            return False
+        waiting, back = found
+        if back is not None:
+            self._put_or_send([back], now_ms, steady_ms)
+        elif self.escape is None and self._put_off(waiting, now_ms):
+            self._done(waiting)
+        else:
+            waiting.due_ms = now_ms + RETRY_MS
+            self.others.by_time.add(waiting)
+        return True
+
+    def _put_off(self, waiting: Waiting, now_ms: int) -> bool:
+        """Puts a check point again, with a longer time; as `_reput` does for a message."""
+        if self._is_given_up(waiting):
+            return True
+        record = self._topic.other_check_point(waiting.longer(), waiting.queue_id, now_ms)
+        return self._intake.take([record], now_ms)[0] is PutStatus.PUT_OK
+
+    def _is_given_up(self, waiting: Waiting) -> bool:
+        is_last = waiting.point.times_put_again() >= len(REPUT_S)
+        return is_last and self._config.skip_when_ck_re_put_reach_max_times
 
     # ----------------------------------------------------------- bringing back
 
@@ -297,11 +357,13 @@ class Revive(Engine):
         """Brings back a batch of messages that are due; returns whether there may be more."""
         if steady_ms < self._paused_until_ms:
             return False
+        if self._bring_back_other(now_ms, steady_ms):
+            return self._escaping is None
         batch: list[Revival] = []
         count = size_bytes = 0
         new_queues, is_full = NewQueues(self._store), False
         due = iter(partial(self._by_time.first, now_ms), None)
-        for back in items_in_memory(map(self._back, due)):
+        for back in items_in_memory(map(self._revivals.of, due)):
             self._by_time.remove(back.waiting)
             batch.append(back)
             count += len(back.messages)
@@ -314,11 +376,17 @@ class Revive(Engine):
                 break
         if not batch:
             return False
+        self._put_or_send(batch, now_ms, steady_ms)
+        return self._escaping is None
+
+    def _put_or_send(self, batch: list[Revival], now_ms: int, steady_ms: int) -> None:
         if self.escape is not None:
             self._send_elsewhere(self.escape, batch, now_ms, steady_ms)
-            return self._escaping is None
+            return
+        for back in batch:
+            if back.messages:
+                self._revivals.make_topic(back)
         self._put(batch, now_ms, steady_ms)
-        return True
 
     def _send_elsewhere(
         self, escape: Escapes, batch: list[Revival], now_ms: int, steady_ms: int
@@ -334,22 +402,15 @@ class Revive(Engine):
             for back in batch:
                 waiting = back.waiting
                 key = waiting.point.key
-                failed = set()
+                failed = set[int]()
                 for distance, _ in back.messages:
                     is_there = next(arrived)
                     self._metrics.retried(key, "PUT_OK" if is_there else _NOT_TAKEN)
                     if not is_there:
                         failed.add(distance)
                 left += len(failed)
-                if failed:
-                    waiting.due_ms = now_ms + RETRY_MS
-                    if not back.is_by_record:
-                        waiting.left = failed
-                    self._by_time.add(waiting)
-                elif not self._has_rest(back):
-                    queue = self._queues.get(waiting.queue_id, self._heard)
-                    del queue.waiting[key]
-                    self._count -= 1
+                if self._queue_of(waiting).waiting.get(key) is waiting:  # it may be acknowledged
+                    self._sent(back, failed, now_ms)
             if left:
                 tell(self.on_not_taken, Mishap(left, topic=flat[has.index(False)].topic))
             if has and not any(has):
@@ -360,6 +421,17 @@ class Revive(Engine):
             escape.put(flat, answered)
         else:
             answered([])
+
+    def _sent(self, back: Revival, failed: set[int], now_ms: int) -> None:
+        """Finishes a check point, or has it wait with what has not arrived."""
+        waiting = back.waiting
+        if failed:
+            waiting.due_ms = now_ms + RETRY_MS
+            if not back.is_by_record:
+                waiting.left &= back.left_of(failed)
+            self._times_of(waiting).add(waiting)
+        elif not self._has_rest(back):
+            self._done(waiting)
 
     def _put(self, batch: Sequence[Revival], now_ms: int, steady_ms: int) -> None:
         flat = [message for back in batch for _, message in back.messages]
@@ -389,20 +461,19 @@ class Revive(Engine):
         batch then comes again.
         """
         waiting, count = back.waiting, len(back.messages)
-        point, queue = waiting.point, self._queues[waiting.queue_id]
+        point = waiting.point
         topic, group = point.topic or "", point.group or ""
-        self._in_flight.add(topic, group, point.queue_id, len(failed) - count)
+        if not waiting.is_elsewhere:
+            self._in_flight.add(topic, group, point.queue_id, len(failed) - count)
         if failed:
             left = {distance for distance in failed if not self._reput(back, distance, now_ms)}
             if left:
                 if not back.is_by_record:
-                    waiting.left = left
-                self._by_time.add(waiting)
+                    waiting.left = back.left_of(left)
+                self._times_of(waiting).add(waiting)
                 return False
-        if self._has_rest(back):
-            return True
-        del queue.waiting[point.key]
-        self._count -= 1
+        if not self._has_rest(back):
+            self._done(waiting)
         return True
 
     def _has_rest(self, back: Revival) -> bool:
@@ -410,7 +481,7 @@ class Revive(Engine):
         if back.rest is None:
             return False
         back.waiting.go_on_at(*back.rest)
-        self._by_time.add(back.waiting)
+        self._times_of(back.waiting).add(back.waiting)
         return True
 
     def _reput(self, back: Revival, distance: int, now_ms: int) -> bool:
@@ -418,77 +489,10 @@ class Revive(Engine):
 
         Returns whether it was taken, or is given up after too many attempts.
         """
-        waiting = back.waiting
-        is_last = waiting.point.times_put_again() >= len(REPUT_S)
-        if is_last and self._config.skip_when_ck_re_put_reach_max_times:
+        waiting, topic = back.waiting, self._topic
+        if self._is_given_up(waiting):
             return True
         again = waiting.again(distance, is_by_message=back.is_by_record or None)
-        record = self._topic.check_point(again, waiting.queue_id, now_ms)
+        put = topic.other_check_point if waiting.is_elsewhere else topic.check_point
+        record = put(again, waiting.queue_id, now_ms)
         return self._intake.take([record], now_ms)[0] is PutStatus.PUT_OK
-
-    def _back(self, waiting: Waiting) -> Revival:
-        """Makes what is put for a check point now: messages that still exist."""
-        point = waiting.point
-        topic, group = point.topic or "", point.group or ""
-        normal = normal_topic(topic, group)
-        if self._topics.get(normal) is None or self._groups.find(group) is None:
-            return Revival(waiting, [], is_by_record=False, rest=None)
-        is_by_record = not point.is_by_message and self._store.has_batches(topic)
-        found: list[tuple[int, InnerMessage]] = []
-        lost: list[int] = []
-        rest = None
-        for distance in sorted(self._replaced.left(point.key, waiting.left)):
-            offset = point.start_offset + distance
-            begin = waiting.begun[1] if distance == waiting.begun[0] else 0
-            stored = self._stored(point, topic, offset, begin, MAX_BATCH - len(found))
-            for each in stored:
-                own = each.queue_offset - point.start_offset if is_by_record else distance
-                found.append((own, self._revived(each, point, topic, group)))
-            if is_by_record and len(found) == MAX_BATCH:
-                rest = distance, begin + len(stored)
-                break
-            if not (stored or begin) and offset < self._store.max_offset(topic, point.queue_id):
-                lost.append(offset)
-        if lost:
-            place = topic, point.queue_id, lost[0], lost[-1] + 1
-            self._store.jumps.found(Jump(POPPED, *place, len(lost), group))
-        if found and self.escape is None:
-            self._make_topic(found[0][1].topic, group)
-        return Revival(waiting, found, is_by_record, rest)
-
-    def _stored(
-        self, point: PopCheckPoint, topic: str, offset: int, begin: int, most: int
-    ) -> list[MessageExt]:
-        """Returns the message at an offset, or some of a record that the check point names."""
-        units = self._store.queue_units(topic, point.queue_id, offset, 1)
-        for physical_offset, size, _ in units:
-            record = self._store.message_at(physical_offset, size)
-            try:
-                if record is not None:
-                    is_one = point.is_by_message and self._store.has_batches(topic)
-                    wanted = offset if is_one else None
-                    return in_record(record, self._batches, wanted, begin=begin, most=most)
-            except MessageDecodeError:
-                pass
-        return []
-
-    def _revived(
-        self, stored: MessageExt, point: PopCheckPoint, topic: str, group: str
-    ) -> InnerMessage:
-        if not topic.startswith(RETRY_PREFIX):
-            topic = retry_topic(topic, group, v2=self._config.enable_retry_topic_v2)
-        host = self._topic.store_host()
-        message = InnerMessage.of_stored(stored, topic, 0, host, Way.REVIVE)
-        message.born_host = host
-        if not point.suspend:
-            message.reconsume_times += 1
-        if not stored.reconsume_times or names.FIRST_POP_TIME not in message.properties:
-            message.properties[names.FIRST_POP_TIME] = str(point.pop_time)
-        message.properties[names.ORIGIN_GROUP] = group
-        return message
-
-    def _make_topic(self, name: str, group: str) -> None:
-        if self._topics.get(name) is None:
-            self._topics.create_in_send_back(name, RETRY_QUEUES)
-            if self._offsets.query(group, name, 0) == NOT_FOUND:
-                self._offsets.commit(group, name, 0, 0)

@@ -25,7 +25,6 @@ from txrocketmq.remoting.message.flags import (
     perm_to_string,
 )
 from txrocketmq.remoting.message.message import MAX_TOPIC_BYTES_V1
-from txrocketmq.remoting.message.pop import REVIVE_PREFIX
 from txrocketmq.remoting.message.topics import FORBIDDEN_TO_SEND, RETRY_PREFIX
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
@@ -124,12 +123,6 @@ class SendChecks:
         if name in FORBIDDEN_TO_SEND:
             raise ResponseError(
                 ResponseCode.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden."
-            )
-        if name == REVIVE_PREFIX + self._config.broker_cluster_name:
-            raise ResponseError(
-                ResponseCode.NO_PERMISSION,
-                f"Sending message to topic[{name}] is forbidden: check points of other brokers are"
-                " not taken here, since their messages are not here.",
             )
         topic = self.topics.get(name) or self._draft(header)
         why = why_nothing_is_taken(topic.attributes) if topic.attributes else ""

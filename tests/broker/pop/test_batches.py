@@ -13,7 +13,7 @@ from tests.counted import lines_of
 from tests.fakes import outcome_of, reply_of, request
 from txrocketmq.broker.pop import messages
 from txrocketmq.broker.pop.records import MergeKey, check_point
-from txrocketmq.broker.pop.revive import MAX_BATCH
+from txrocketmq.broker.pop.waiting import MAX_BATCH
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from tests.broker.conftest import STORE_HOST
+from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.pop.records import (
     AckMsg,
     Acks,
     MergeKey,
+    OtherCheckPoint,
     PopCheckPoint,
     ReviveTopic,
     check_point,
@@ -135,3 +137,51 @@ def test_hosts_of_ipv6(topic: ReviveTopic) -> None:
     wide = ReviveTopic("C", "b", lambda: bytes(16) + (10911).to_bytes(4, "big"))
     put = wide.ack(KEY, 9, 1, 0, 1).to_put()
     assert put.sys_flag == 48
+
+
+def sent(body: str, tag: str = "ck", **properties: str) -> memoryview:
+    """A record that has come as others send it, or as the broker itself writes it."""
+    message = MessageExt(
+        topic="rmq_sys_REVIVE_LOG_C", body=body.encode(), properties={"TAGS": tag, **properties}
+    )
+    return memoryview(encode_message(message))
+
+
+def test_what_was_sent_in_another_name_is_another_broker_s(topic: ReviveTopic) -> None:
+    other = CHECK_POINT.replace('"bn":"b"', '"bn":"other"')
+    found = topic.read(sent(other, CLUSTER="C"))
+    assert isinstance(found, OtherCheckPoint)
+    assert found.key == KEY._replace(broker_name="other")
+    for record in (
+        sent(other),
+        sent(CHECK_POINT, CLUSTER="C"),
+        sent(CHECK_POINT.replace('"bn":"b",', ""), CLUSTER="C"),
+    ):
+        assert isinstance(topic.read(record), PopCheckPoint)
+    again = topic.other_check_point(PopCheckPoint.decode(other.encode()), 6, 1)
+    assert again.properties["CLUSTER"] == "C"
+    assert again.body.decode() == other
+
+
+@pytest.mark.parametrize(
+    ("tag", "body", "is_another"),
+    [
+        ("ck", CHECK_POINT, False),
+        ("ck", CHECK_POINT.replace('"bn":"b"', '"bn":"other"'), True),
+        ("ck", CHECK_POINT.replace('"bn":"b",', ""), False),
+        ("ck", '{"bn":"other"}', False),
+        ("ack", ACK, False),
+        ("ack", ACK.replace('"bn":"b"', '"bn":"other"'), True),
+        ("bAck", BATCH_ACK.replace('"bn":"b"', '"bn":"other"'), True),
+        ("bAck", NAMELESS, False),
+        ("bAck", "[", False),
+        ("other", CHECK_POINT.replace('"bn":"b"', '"bn":"other"'), False),
+    ],
+)
+def test_whose_a_record_is_that_is_sent(
+    topic: ReviveTopic, tag: str, body: str, is_another: bool
+) -> None:
+    message = InnerMessage(
+        topic.name, 0, body.encode(), 1, STORE_HOST, STORE_HOST, {"TAGS": tag, "CLUSTER": "C"}
+    )
+    assert topic.is_of_another(message) is is_another

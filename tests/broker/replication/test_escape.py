@@ -10,7 +10,7 @@ import pytest
 
 from tests.broker.conftest import STORE_HOST
 from tests.fakes import FakeConnections
-from txrocketmq.broker.cluster.outer_api import ask_to_store
+from txrocketmq.broker.cluster.outer_api import ask_another
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.replication import escape as module
 from txrocketmq.broker.replication.escape import ROUTE_MS, Escape
@@ -36,7 +36,7 @@ class Scene:
         self.connections = connections
         config = BrokerConfig(broker_name="own", broker_id=1)
         self.escape = Escape(config, self._ask_route, lambda: self.now_ms)
-        self.escape.begin(partial(ask_to_store, connections))
+        self.escape.begin(partial(ask_another, connections))
         self.has: list[list[bool]] = []
 
     def _ask_route(self, topic: str) -> PendingReply:

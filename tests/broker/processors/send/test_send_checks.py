@@ -38,13 +38,6 @@ def test_a_topic_is_drafted_when_it_is_sent_to(parts: Parts, checks: SendChecks)
         checks.topic_of(header("Other", default_topic="none"), FakePeer())
 
 
-def test_check_points_of_other_brokers_are_refused(parts: Parts, checks: SendChecks) -> None:
-    topic = parts.pop.revive_topic.name
-    assert parts.topics.get(topic) is not None
-    with refused(ResponseCode.NO_PERMISSION, "check points of other brokers are not taken here"):
-        checks.topic_of(header(topic), FakePeer())
-
-
 @pytest.mark.parametrize(
     ("status", "code"),
     [

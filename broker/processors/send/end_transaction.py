@@ -23,22 +23,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from txrocketmq.access.needs import Action
 from txrocketmq.broker.accounts.access import CheckFound
 from txrocketmq.broker.intake.after_durable import AfterDurable
+from txrocketmq.broker.intake.inner_message import Way
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.transform import NotTaken
-from txrocketmq.broker.intake.usual_record import UsualRecord, usual_record
+from txrocketmq.broker.intake.usual_record import (
+    UsualRecord,
+    destination,
+    is_plain_place,
+    usual_record,
+)
 from txrocketmq.broker.processors.send.send_checks import SendChecks
 from txrocketmq.broker.processors.send.writes import GoOn, Later, Outcome, ends_runs, writes
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.broker.store.disk.in_memory import ColdRead
+from txrocketmq.broker.store.disk.in_memory import ColdRead, NotInMemory
 from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
 from txrocketmq.broker.transaction import half_message
 from txrocketmq.broker.transaction.check import TransactionCheck
-from txrocketmq.broker.transaction.half_message import Half
+from txrocketmq.broker.transaction.half_message import Half, committed_flag
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.work.patience import Patience, attempt
 from txrocketmq.remoting.call import PendingReply, Reply, Request
@@ -103,6 +109,16 @@ class RememberedEnds:
             self.late, self.early = {}, late
 
 
+class EndedHalf(NamedTuple):
+    """A half message that has ended: where it is, the topic that it is for, when it was born."""
+
+    queue_id: int
+    queue_offset: int
+    topic: str
+    born_timestamp_ms: int
+    is_committed: bool
+
+
 class End:
     """A valid end: its half message, and the message to be put (None: rollback)."""
 
@@ -119,7 +135,13 @@ class End:
         """Takes effect if its message was stored."""
         if status is not PutStatus.PUT_OK:
             return self._processor.checks.refusal_of(status)
-        self._processor.ended.append(self)
+        half = self.half
+        self._processor.ended.append(
+            EndedHalf(
+                half.queue_id, half.queue_offset, half.properties.get(names.REAL_TOPIC, ""),
+                half.born_timestamp, self.message is not None,
+            )
+        )  # fmt: skip
         return _DONE
 
 
@@ -146,13 +168,13 @@ class EndTransactionProcessor:
         self.checks = checks
         self._check = check
         self._after_durable = after_durable
-        self._metrics = metrics
+        self.metrics = metrics
         self._now_ms = clock
         self._patience = patience
         self._remembered = RememberedEnds()
         self._in_run: dict[tuple[int, int], bool] = {}
         """The ends of this run, which are remembered only if they take effect."""
-        self.ended: list[End] = []
+        self.ended: list[EndedHalf] = []
         """Those of this run that have taken effect."""
 
     @writes(transaction.END_TRANSACTION)
@@ -190,19 +212,57 @@ class EndTransactionProcessor:
         """Has op messages put for the ends of a run."""
         ended, self.ended = self.ended, []
         self._in_run.clear()
-        if not ended:
-            return
+        if ended:
+            self.take_effect(ended, now_ms)
+
+    def take_effect(self, ended: Sequence[EndedHalf], now_ms: int) -> None:
+        """Has op messages put for half messages that have ended, and remembers that."""
         halves: list[tuple[int, int]] = []
-        for end in ended:
-            halves.append((end.half.queue_id, end.half.queue_offset))  # noqa: PERF401 - no call
-        remember, count = self._remembered.add, self._metrics.ended
+        born_ms: dict[tuple[str, bool], list[int]] = {}
+        for queue_id, queue_offset, topic, born, is_committed in ended:
+            halves.append((queue_id, queue_offset))
+            born_ms.setdefault((topic, is_committed), []).append(born)
+        remember = self._remembered.add
         # Op messages are put for them once they are durable: see after_durable.py.
         for end, places in zip(ended, self._check.end(halves, now_ms), strict=True):
-            is_committed = end.message is not None
-            remember(places, is_commit=is_committed)
-            topic = end.half.properties.get(names.REAL_TOPIC, "")
-            born_ms = end.half.born_timestamp
-            count(topic, born_ms, now_ms, is_committed=is_committed)
+            remember(places, is_commit=end[-1])
+        for (topic, is_committed), its in born_ms.items():
+            self.metrics.ended(topic, its, now_ms, is_committed=is_committed)
+
+    def have_not_ended(self, places: Sequence[tuple[int, int]]) -> bool:
+        """Whether all these half messages, by queue and offset, can end now, as none of them comes
+        twice, and none is remembered as ended.
+        """
+        remembered, some = self._remembered, set(places)
+        return (
+            len(some) == len(places)
+            and some.isdisjoint(remembered.late)
+            and some.isdisjoint(remembered.early)
+            and not self._after_durable.is_full
+        )
+
+    def learnable(self, header: EndTransactionRequestHeader) -> UsualRecord | None:
+        """The half message that a header names, if a kernel may learn how such end: see
+        raw_ends.py; None if nobody may do that without a look at each request.
+        """
+        if self._check_ended is not None or header.commit_or_rollback not in _ENDS:
+            return None
+        try:
+            half = self._half_record(header.commit_log_offset)[1]
+        except (ResponseError, NotInMemory):
+            return None
+        transforms = self._intake.transforms
+        place = None if half is None else destination(half.properties)
+        if (
+            half is None
+            or place is None
+            or half.topic != TRANS_HALF_TOPIC
+            or half.properties.get(names.PGROUP) != header.producer_group
+            or not transforms.properties(Way.COMMIT).isdisjoint(half.properties)
+            or not is_plain_place(transforms, Way.COMMIT, place[0], committed_flag(half.sys_flag))
+        ):
+            return None
+        return half
 
     def _when_in_memory(self, read: ColdRead, go_on: GoOn) -> None:
         """Calls `go_on` with the time when a half message has been read, and the error if it could
@@ -328,7 +388,7 @@ class EndTransactionProcessor:
         refused = self._intake.put([message.to_put()], self._now_ms()).refused
         if refused:
             raise self.checks.refusal_of(refused[0])
-        self._metrics.add(stored.properties.get(names.REAL_TOPIC, ""), 1)
+        self.metrics.add(stored.properties.get(names.REAL_TOPIC, ""), 1)
         return Reply()
 
 

@@ -236,8 +236,9 @@ class EndTransactionProcessor:
         remembered, some = self._remembered, set(places)
         return (
             len(some) == len(places)
-            and some.isdisjoint(remembered.late)
-            and some.isdisjoint(remembered.early)
+            # The other way round, all that is remembered would be gone through.
+            and remembered.late.keys().isdisjoint(some)
+            and remembered.early.keys().isdisjoint(some)
             and not self._after_durable.is_full
         )
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from txrocketmq.access.needs import Action
@@ -71,6 +72,20 @@ _ENDS: Final = frozenset({_COMMIT, MessageSysFlag.TRANSACTION_ROLLBACK_TYPE})
 _NOT_FOUND: Final = "Find prepared transaction message failed"
 
 
+_fields_of: Final[Callable[[Any], Any]] = itemgetter(
+    "producerGroup", "tranStateTableOffset", "commitLogOffset", "commitOrRollback",
+    "fromTransactionCheck", "msgId",
+)  # fmt: skip
+_FIELDS: Final = frozenset({
+    "producerGroup", "tranStateTableOffset", "commitLogOffset", "commitOrRollback",
+    "fromTransactionCheck", "msgId", "transactionId", "topic",
+})  # fmt: skip
+_KINDS: Final = {
+    str(int(each)): each for each in (_COMMIT, MessageSysFlag.TRANSACTION_ROLLBACK_TYPE)
+}
+_WORDS: Final = {"true": True, "false": False}
+_MOST_DIGITS: Final = 18
+"""A number of at most this many digits certainly fits into a long."""
 _DONE: Final[Reply[Any]] = Reply()
 _BYTES_OF_WORK: Final = 4_096
 _MAX_REMEMBERED: Final = 100_000
@@ -80,7 +95,8 @@ _MAX_REMEMBERED: Final = 100_000
 class RememberedEnds:
     """How half messages have ended lately, by their queue and their offset in it.
 
-    At least half of `most` ends are remembered, and at most all of them. They are in two tables:
+    At least half of `most` ends are remembered, and at most all of them, but for those of one run
+    more. They are in two tables:
     when one is full, the other is forgotten as a whole. To delete the first key of a large
     dictionary again and again would take longer each time.
     """
@@ -100,13 +116,23 @@ class RememberedEnds:
         is_commit = self.early.get(place)
         return self.late.get(place) if is_commit is None else is_commit
 
-    def add(self, places: Iterable[tuple[int, int]], *, is_commit: bool) -> None:
-        """Remembers an end by those of its places that have none, and may forget early ones."""
+    def add(self, places: Iterable[tuple[int, int]], are_commits: Iterable[bool]) -> None:
+        """Remembers ends by those of their places that have none, and may forget early ones."""
         late = self.late
-        for place in places:
-            late.setdefault(place, is_commit)
+        for _ in map(late.setdefault, places, are_commits):
+            pass
         if len(late) >= self._most_in_one:
             self.late, self.early = {}, late
+
+
+class PlainEnd(NamedTuple):
+    """What is read of a usual EndTransactionRequestHeader."""
+
+    producer_group: str
+    tran_state_table_offset: int
+    commit_log_offset: int
+    commit_or_rollback: int
+    from_transaction_check: bool
 
 
 class EndedHalf(NamedTuple):
@@ -222,10 +248,14 @@ class EndTransactionProcessor:
         for queue_id, queue_offset, topic, born, is_committed in ended:
             halves.append((queue_id, queue_offset))
             born_ms.setdefault((topic, is_committed), []).append(born)
-        remember = self._remembered.add
         # Op messages are put for them once they are durable: see after_durable.py.
-        for end, places in zip(ended, self._check.end(halves, now_ms), strict=True):
-            remember(places, is_commit=end[-1])
+        copies = self._check.end(halves, now_ms)
+        if not copies:
+            self._remembered.add(halves, [end[-1] for end in ended])
+        else:
+            for at, half in enumerate(halves):
+                places = copies.get(at, [half])
+                self._remembered.add(places, [ended[at][-1]] * len(places))
         for (topic, is_committed), its in born_ms.items():
             self.metrics.ended(topic, its, now_ms, is_committed=is_committed)
 
@@ -277,7 +307,7 @@ class EndTransactionProcessor:
         Raises ResponseError when it is refused, and NotInMemory when the half message has to be
         read from the disk.
         """
-        header = EndTransactionRequestHeader.decode(command.ext_fields)
+        header = _header(command.ext_fields)
         if header.commit_or_rollback == MessageSysFlag.TRANSACTION_NOT_TYPE:
             return None
         if header.commit_or_rollback not in _ENDS:
@@ -400,7 +430,28 @@ def _decoded(record: memoryview) -> MessageExt:
         raise ResponseError(ResponseCode.SYSTEM_ERROR, _NOT_FOUND) from None
 
 
-def _check_owner(half: Half, header: EndTransactionRequestHeader) -> None:
+# Every end passes here, so no call is made that can be avoided.
+def _header(ext: Any) -> EndTransactionRequestHeader | PlainEnd:
+    """Reads a header: usual ones by their texts, others as declared. Raises HeaderError."""
+    try:
+        group, queue_offset, log_offset, kind, is_answer, _ = _fields_of(ext)
+        digits = queue_offset + log_offset
+        if (
+            digits.isdecimal()
+            and digits.isascii()
+            and 0 < len(queue_offset) <= _MOST_DIGITS
+            and 0 < len(log_offset) <= _MOST_DIGITS
+            and _FIELDS.issuperset(ext)
+            and None not in ext.values()
+        ):
+            plain = group, int(queue_offset), int(log_offset), _KINDS[kind], _WORDS[is_answer]
+            return tuple.__new__(PlainEnd, plain)
+    except (KeyError, TypeError, AttributeError):
+        pass
+    return EndTransactionRequestHeader.decode(ext)
+
+
+def _check_owner(half: Half, header: EndTransactionRequestHeader | PlainEnd) -> None:
     if half.properties.get(names.PGROUP) != header.producer_group:
         raise ResponseError(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
     if half.queue_offset != header.tran_state_table_offset:

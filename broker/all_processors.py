@@ -200,7 +200,7 @@ def _writing_processors(
             parts.known_as.store_host,
             parts.clock,
             parts.steady_clock or parts.clock,
-            parts.transaction_metrics.add,
+            ends,
         )
         if parts.access.guard is not None:
             raw_sends.with_guard(parts.access.guard)

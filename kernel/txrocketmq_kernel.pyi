@@ -90,9 +90,35 @@ class Table:
         For others these are None and 0. Returns whether such headers can be told from others.
         """
 
-    def take(self, data: bytes, origin: int, /) -> Run | None:
+    def expect_ends(self, topic: bytes, touched: list[bytes], /) -> None:
+        """Has ends of transactions taken, too: `topic` is that of half messages, as records have
+        it, and a half message with one of the properties `touched` is not taken.
+        """
+
+    def add_target(self, queue: int, real: bytes, sys_flag: int, /) -> int:
+        """Adds where half messages are to go that have this system flag and, behind one another,
+        these two properties, REAL_TOPIC and REAL_QID; returns its number.
+
+        Raises ValueError if it is known, if there are 4,096, or if no ends are expected.
+        """
+
+    def learn_end(
+        self, kind: int, header: bytes, group: bytes, is_commit: bool, oneway: bool, code: int, /
+    ) -> bool:
+        """Learns ends with headers like this one, which was decoded and is not signed; `group` is
+        the producer group. Returns whether they can be told from others.
+        """
+
+    def take(
+        self, data: bytes, origin: int, log: tuple[Buffer, int, int, int] | None = None, /
+    ) -> Run | None:
         """Takes the longest beginning of whole frames that are plain sends from an origin; it never
         raises.
+
+        `log` is the last file of the log, its first log offset, how many bytes are written, and the
+        log offset from which on it is in memory for certain. With it, ends of transactions are
+        taken, too, if their half messages are there, of their producer group, where they say, and
+        in no way unusual. Whether these have ended before is not examined: see Run.ends.
 
         All that is taken waits for confirmation, or none of it does; there are no more than 256
         requests and 1,024 messages.
@@ -100,7 +126,7 @@ class Table:
 
 @final
 class Run:
-    """Sends that were taken together."""
+    """Sends and ends that were taken together."""
 
     @property
     def at(self) -> int:
@@ -138,6 +164,11 @@ class Run:
 
     def halves(self) -> list[tuple[int, int]]:
         """The numbers of `add_half` that half messages have, and how many there are of each."""
+
+    def ends(self) -> list[tuple[int, int, int, int, bool]]:
+        """The half messages that are ended: the queue, the offset in it, when they were born, in
+        ms, the number of `add_target`, and whether they are committed.
+        """
 
     def queues(self, table: Table, /) -> list[tuple[Any, int, int]]:
         """The queues in the order of their first use, with the messages and bytes of each."""

@@ -74,7 +74,7 @@ class AfterDurable:
         `heard` is called with the status of each message once it is put.
         """
         end = self._store.max_physical_offset
-        self._waiting.extend((end, message, heard) for message in messages)
+        self._waiting.extend([(end, message, heard) for message in messages])
         self._want()
 
     def put_all(self) -> None:

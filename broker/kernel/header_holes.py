@@ -2,11 +2,12 @@
 """Cuts the values out of a header that differ from message to message, or from pull to pull.
 
 Of a send, these are the opaque, the time of birth and the properties; of a pull, the opaque and two
-offsets; and of both the signature, if there is one. What is left is always the same for one place:
-it says where a message goes and how, or what is pulled, and is the key by which that is looked up.
-So nothing else of a header has to be understood, but for one thing: in the key, fields come in the
-order of their names, since the Go client writes them in another order each time. A header that is
-written in any unusual way has no holes, and is decoded as ever.
+offsets; of the end of a transaction these as well, and two names of the message, which nobody
+reads; and of all of them the signature, if there is one. What is left is always the same for one
+place: it says where a message goes and how, or what is pulled, and is the key by which that is
+looked up. So nothing else of a header has to be understood, but for one thing: in the key, fields
+come in the order of their names, since the Go client writes them in another order each time. A
+header that is written in any unusual way has no holes, and is decoded as ever.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ _OPAQUE: Final = re.compile(rb"0|[1-9][0-9]{0,9}")
 _NUMBER: Final = re.compile(rb"[0-9]{1,18}")
 _SIGNED: Final = re.compile(rb"[A-Za-z0-9+/=]{28}")
 _INT_MAX: Final = 2**31 - 1
+_WORD: Final = re.compile(rb"[A-Za-z0-9]{1,255}")
 _FIRST, _SECOND, _SIGNATURE = "first", "second", "signature"
+_MESSAGE_ID, _TRANSACTION_ID = "msgId", "transactionId"
 _ALL: Final = frozenset({"opaque", "fields", _FIRST, _SECOND})
 """What a header of JSON has to have."""
 _OF_SENDS: Final = {
@@ -41,6 +44,10 @@ _OF_SENDS: Final = {
 }  # fmt: skip
 _OF_PULLS: Final = {
     b"queueOffset": _FIRST, b"commitOffset": _SECOND, SIGNATURE.encode(): _SIGNATURE,
+}  # fmt: skip
+_OF_ENDS: Final = {
+    b"tranStateTableOffset": _FIRST, b"commitLogOffset": _SECOND, b"msgId": _MESSAGE_ID,
+    b"transactionId": _TRANSACTION_ID, SIGNATURE.encode(): _SIGNATURE,
 }  # fmt: skip
 """By name: which hole the value of a field is."""
 
@@ -83,6 +90,16 @@ class PullHoles(NamedTuple):
     signed: SignedHeader | None
 
 
+class EndHoles(NamedTuple):
+    """The values of the end of a transaction that are read, and what is left."""
+
+    key: tuple[Any, ...]
+    opaque: int
+    queue_offset: int
+    log_offset: int
+    signed: SignedHeader | None
+
+
 class _Values(NamedTuple):
     """The key, the opaque, two values of fields as they are written, and what is signed."""
 
@@ -111,6 +128,14 @@ def pull_holes_of(kind: int, header: bytes) -> PullHoles | None:
     if found is None or not (_NUMBER.fullmatch(found.first) and _NUMBER.fullmatch(found.second)):
         return None
     return PullHoles(found.key, found.opaque, int(found.first), int(found.second), found.signed)
+
+
+def end_holes_of(kind: int, header: bytes) -> EndHoles | None:
+    """Returns the holes in the header of an end; None for one that has to be decoded."""
+    found = _values(kind, header, _OF_ENDS)
+    if found is None or not (_NUMBER.fullmatch(found.first) and _NUMBER.fullmatch(found.second)):
+        return None
+    return EndHoles(found.key, found.opaque, int(found.first), int(found.second), found.signed)
 
 
 def _meant(kind: int, written: bytes) -> bytes:
@@ -221,6 +246,8 @@ def _fields(
             return 0
         if what:
             found[what] = field.span(2)
+        if what in {_MESSAGE_ID, _TRANSACTION_ID} and not _WORD.fullmatch(field[2][1:-1]):
+            return 0
         fields[field[1]] = field[2]
         at = field.end() + 1
         if header[at - 1 : at] == b"}":
@@ -249,6 +276,8 @@ def _binary_values(header: bytes, holes: Mapping[bytes, str]) -> _Values | None:
             return None
         what = holes.get(name, "")
         if what in values or (what and at == value_at):
+            return None
+        if what in {_MESSAGE_ID, _TRANSACTION_ID} and not _WORD.fullmatch(header[value_at:at]):
             return None
         if what:
             values[what] = header[value_at:at]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference of a kernel's run: sends that were taken, their records, units and answers.
+"""The reference of a kernel's run: sends and ends that were taken, and their records, units and
+answers.
 
 It follows what encode.py, send_answers.py and IndexFile do for messages that come one by one. What
 it writes is judged by them: tests/broker/kernel has two brokers get the same bytes.
@@ -11,6 +12,8 @@ from collections import Counter
 from mmap import mmap
 from typing import Any, Final, NamedTuple
 
+from txrocketmq.broker.intake.usual_record import UsualRecord
+from txrocketmq.broker.kernel.ends import Ended
 from txrocketmq.broker.store.formats import formats
 from txrocketmq.broker.store.formats.packed import PackedEnd, PackedUnits, QueueUnits
 from txrocketmq.broker.store.log.encode import IPV4_HOST_BYTES, IPV4_LAYOUT, LENGTH_BYTES
@@ -77,6 +80,8 @@ class TakenSend(NamedTuple):
     """How many bytes the body of a batch has."""
     half: int | None
     queue_id: int
+    origin: UsualRecord | None = None
+    """The half message of a message that is committed."""
 
 
 class ReferenceRun:
@@ -87,12 +92,20 @@ class ReferenceRun:
         self.messages = 0
         self.size_bytes = 0
         self.most_bytes = 0
-        self.waits = False
+        self.half_bytes = 0
+        """How many bytes the half messages have that it ends."""
+        self._waits: bool | None = None
         self._sends: list[TakenSend] = []
         self._ends: dict[int, tuple[int, int]] = {}
         """By queue: how many messages and bytes it gets."""
+        self._ended: list[Ended] = []
         self._places: list[list[tuple[int, int]]] = []
         """For each request: the log offsets and queue offsets of its messages, once written."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether senders wait for the confirmation."""
+        return self._waits is True
 
     @property
     def commands(self) -> int:
@@ -108,12 +121,24 @@ class ReferenceRun:
         """Whether another request can be added."""
         if not self._sends:
             return True
-        return send.waits == self.waits and self.messages + len(send.messages) <= most_messages
+        is_like = self._waits is None or send.waits == self._waits
+        return is_like and self.messages + len(send.messages) <= most_messages
 
     def add(self, send: TakenSend, end: EndOfQueue, at: int) -> None:
         """Adds a request for this queue, which ends at a place in the bytes."""
-        self.at, self.waits = at, send.waits
+        self.at, self._waits = at, send.waits
+        self._add(send, end)
+
+    def end(self, send: TakenSend, end: EndOfQueue, ended: Ended, half_bytes: int) -> None:
+        """Adds the end of a transaction, whose half message has so many bytes."""
+        self._ended.append(ended)
+        self.half_bytes += half_bytes
+        self._add(send, end)
+
+    def _add(self, send: TakenSend, end: EndOfQueue) -> None:
         self._sends.append(send)
+        if not send.messages:
+            return
         sizes = [_size(message, end) for message in send.messages]
         count, size_bytes = self._ends.get(send.queue, (0, 0))
         self._ends[send.queue] = count + len(sizes), size_bytes + sum(sizes)
@@ -142,11 +167,12 @@ class ReferenceRun:
             end, places = table.queues[send.queue], []
             for message in send.messages:
                 size = _size(message, end)
+                origin = _origin(send, born, now_ms, host)
                 queue_offset = next_of[send.queue]
                 head = IPV4_LAYOUT.pack(
                     size, end.magic, crc32(message.body) & 0x7FFFFFFF, end.queue_id, message.flag,
-                    queue_offset, offset, send.sys_flag, send.born_timestamp_ms, born, now_ms,
-                    host, send.reconsume_times, 0, len(message.body),
+                    queue_offset, offset, send.sys_flag, send.born_timestamp_ms, *origin,
+                    len(message.body),
                 )  # fmt: skip
                 mapped[at : at + size] = b"".join((
                     head, message.body, end.record_topic, _LENGTH.pack(len(message.properties)),
@@ -190,9 +216,20 @@ class ReferenceRun:
         counted = Counter((send.code, send.is_oneway) for send in self._sends)
         return [(*kind, count) for kind, count in counted.items()]
 
+    def ends(self) -> list[Ended]:
+        """The half messages that it ends."""
+        return self._ended
+
     def halves(self) -> list[tuple[int, int]]:
         """How many half messages there are for each place where some are to go."""
         return list(Counter(each.half for each in self._sends if each.half is not None).items())
+
+
+def _origin(send: TakenSend, born: bytes, now_ms: int, host: bytes) -> tuple[Any, ...]:
+    half, attempts = send.origin, send.reconsume_times
+    if half is None:
+        return born, now_ms, host, attempts, 0
+    return half.born_host, now_ms, half.store_host, attempts, half.commit_log_offset
 
 
 def packed_units(data: bytes) -> PackedUnits:

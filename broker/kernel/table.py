@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference of a kernel's table: places of sends, and with which sends the bytes begin.
+"""The reference of a kernel's table: places of sends and of ends, with which the bytes begin.
 
 A place is learned from a header that was decoded and checked as usual. A later header with the same
 key, so that only its holes differ (header_holes.py), is for the same place. A send is taken if its
 place is known and no transform acts on its properties. If it was learned of an account, it is only
 taken from the same origin, which stands for an address, and if it is signed as it should be. What
 is in any way unusual is not taken; it goes the way of everything else. There are no partial
-results: a batch is taken whole or not at all.
+results: a batch is taken whole or not at all. Ends of transactions have places of their own, and
+are taken if their half messages are in memory (ends.py).
 
 This is the plain form in Python, by which compiled ones are judged: it is not made to be fast.
 """
@@ -16,7 +17,8 @@ from __future__ import annotations
 import struct
 from typing import Any, Final, NamedTuple
 
-from txrocketmq.broker.kernel.header_holes import Holes, holes_of
+from txrocketmq.broker.kernel.ends import MOST_HALF_BYTES, Ended, Ending, LastFile, ReferenceEnds
+from txrocketmq.broker.kernel.header_holes import Holes, end_holes_of, holes_of
 from txrocketmq.broker.kernel.run import EndOfQueue, ReferenceRun, TakenMessage, TakenSend
 from txrocketmq.broker.kernel.signatures import SigningAccounts
 from txrocketmq.remoting import formats
@@ -90,7 +92,8 @@ class ReferenceTable:
         self._touched_in_half = frozenset(touched_in_half)
         self._own = own
         self._accounts = SigningAccounts()
-        self._places: dict[tuple[Any, ...], Learned] = {}
+        self._places: dict[tuple[Any, ...], Learned | Ending] = {}
+        self._ends: ReferenceEnds | None = None
         self.queues: list[EndOfQueue] = []
         """The queues of all places."""
         self.halves: list[HalfPlace] = []
@@ -104,6 +107,30 @@ class ReferenceTable:
         """Adds where half messages are to go; returns its index."""
         self.halves.append(HalfPlace(queue_id, before, behind))
         return len(self.halves) - 1
+
+    def expect_ends(self, topic: bytes, touched: list[bytes]) -> None:
+        """Has ends of transactions taken: see ReferenceEnds."""
+        self._ends = ReferenceEnds(topic, touched)
+
+    def add_target(self, queue: int, real: bytes, sys_flag: int) -> int:
+        """Adds where half messages are to go: see ReferenceEnds. Raises ValueError as well if there
+        is no such queue, or if no ends are expected.
+        """
+        if self._ends is None or not 0 <= queue < len(self.queues):
+            raise ValueError("there is no such queue, or no ends are expected")
+        return self._ends.add(queue, real, sys_flag)
+
+    def learn_end(
+        self, kind: int, header: bytes, group: bytes, is_commit: bool, oneway: bool, code: int,  # noqa: FBT001 - as in the compiled form
+    ) -> bool:  # fmt: skip
+        """Learns the place of an end; returns whether such headers are known now."""
+        holes = end_holes_of(kind, header)
+        if holes is None or holes.signed is not None or not group or self._ends is None:
+            return False
+        if holes_of(kind, header) is not None:  # it would be looked up as a send
+            return False
+        self._keep((0, *holes.key), Ending(group, is_commit, oneway, code))
+        return True
 
     def add_account(self, key: bytes) -> int:
         """Adds an account by its secret, as HMAC uses it; returns its number."""
@@ -128,26 +155,42 @@ class ReferenceTable:
         if not self._accounts.may_learn(holes.signed, origin, account):
             return False
         key = origin, *holes.key
+        self._keep(key, Learned(
+            queue, is_batch, oneway, flag, sys_flag, reconsume, code, half, account
+        ))  # fmt: skip
+        return True
+
+    def _keep(self, key: tuple[Any, ...], place: Learned | Ending) -> None:
         if key not in self._places:
             if len(self._places) >= MOST_PLACES:
                 self._places.clear()
-            self._places[key] = Learned(
-                queue, is_batch, oneway, flag, sys_flag, reconsume, code, half, account
-            )  # fmt: skip
-        return True
+            self._places[key] = place
 
-    def take(self, data: bytes, origin: int) -> ReferenceRun | None:
-        """Takes the sends from an origin with which the bytes begin; None if there are none."""
+    def take(self, data: bytes, origin: int, log: LastFile | None = None) -> ReferenceRun | None:
+        """Takes the sends from an origin with which the bytes begin; None if there are none.
+
+        With the last file of the log, it takes ends of transactions, too.
+        """
         run = ReferenceRun()
-        while run.commands < MOST_COMMANDS and len(data) - run.at >= _PREFIX.size:
+        while (
+            run.commands < MOST_COMMANDS
+            and run.messages < MOST_MESSAGES
+            and len(data) - run.at >= _PREFIX.size
+        ):
             length, mark = _PREFIX.unpack_from(data, run.at)
             header_at, end = run.at + _PREFIX.size, run.at + 4 + length
             header_end = header_at + (mark & _HEADER_MASK)
             if header_end > end or end > len(data) or end - run.at > formats.MAX_FRAME_BYTES:
                 break
-            holes = holes_of(mark >> 24, data[header_at:header_end])
-            place = None if holes is None else self._places.get((origin, *holes.key))
-            if holes is None or place is None:
+            header = data[header_at:header_end]
+            holes = holes_of(mark >> 24, header)
+            if holes is None:
+                if header_end != end or not self._take_end(run, mark >> 24, header, origin, log):
+                    break
+                run.at = end
+                continue
+            place = self._places.get((origin, *holes.key))
+            if not isinstance(place, Learned):
                 break
             if not self._accounts.accepts(holes.signed, place.account, data[header_end:end]):
                 break
@@ -156,6 +199,31 @@ class ReferenceTable:
                 break
             run.add(send, self.queues[place.queue], end)
         return run if run.commands else None
+
+    def _take_end(
+        self, run: ReferenceRun, kind: int, header: bytes, origin: int, log: LastFile | None
+    ) -> bool:
+        """Takes the end that has this header; returns whether it did."""
+        holes = end_holes_of(kind, header)
+        place = None if holes is None else self._places.get((origin, *holes.key))
+        if holes is None or log is None or self._ends is None or not isinstance(place, Ending):
+            return False
+        taken = self._ends.take(log, holes, place, pairs_of)
+        if taken is None or run.half_bytes + taken.size > MOST_HALF_BYTES:
+            return False
+        half, pairs = taken.half, taken.pairs
+        messages = [_message(half.body, taken.properties, pairs, half.flag)]
+        send = TakenSend(
+            taken.queue, place.code, place.is_oneway, taken.sys_flag, half.reconsume_times,
+            holes.opaque, half.born_timestamp, None, waits=False,
+            messages=messages if place.is_commit else [], batch_bytes=0, half=None, queue_id=0,
+            origin=half,
+        )  # fmt: skip
+        ended = Ended(
+            half.queue_id, half.queue_offset, half.born_timestamp, taken.target, place.is_commit
+        )
+        run.end(send, self.queues[taken.queue], ended, taken.size)
+        return True
 
     def _send(self, place: Learned, holes: Holes, body: bytes) -> TakenSend | None:
         half = None if place.half is None else self.halves[place.half]

@@ -10,7 +10,8 @@ the signature of each. Whatever is not taken or cannot be put as a run goes the 
 (writes.py), which stores it or says why not; so the kernel refuses nothing itself.
 
 Half messages are learned, if their headers have the flag of such: the kernel writes them into the
-half queue, with the properties that transforms/transaction.py adds.
+half queue, with the properties that transforms/transaction.py adds. So are ends of transactions,
+which come between them (raw_ends.py).
 
 Java has no counterpart.
 """
@@ -26,7 +27,9 @@ from txrocketmq.broker.intake.inner_message import Way
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.transforms.own_properties import own_properties
 from txrocketmq.broker.kernel.chosen import Kernel
+from txrocketmq.broker.processors.raw_ends import END_CODE, RawEnds
 from txrocketmq.broker.processors.raw_signers import SignedBy, TableAccounts, signed_by
+from txrocketmq.broker.processors.send.end_transaction import EndTransactionProcessor
 from txrocketmq.broker.processors.send.send_answers import CODES, SendAnswers
 from txrocketmq.broker.processors.send.send_checks import SendChecks, sys_flag_of
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -40,7 +43,7 @@ from txrocketmq.remoting.call import WAITING_BYTES, Peer
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.errors import FrameError, HeaderError, ResponseError
-from txrocketmq.remoting.frame.frame import decode_header
+from txrocketmq.remoting.frame.frame import decode_header, first_code
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import MAX_TOPIC_BYTES_V1
@@ -67,12 +70,9 @@ _HEADER_MASK: Final = 0xFFFFFF
 
 
 class RawSends:
-    """Serves sends from their bytes; `store_host` is the broker's own address, as in records.
+    """Serves sends from their bytes; `store_host` is the broker's own address, as in records."""
 
-    `opened` is called with the topics of half messages, and how many there are.
-    """
-
-    request_codes = _CODES
+    request_codes = _CODES | {END_CODE}
     guard: AccessGuard | None = None
 
     def __init__(
@@ -85,7 +85,7 @@ class RawSends:
         store_host: bytes,
         clock: Callable[[], int],
         steady_clock: Callable[[], int],
-        opened: Callable[[str, int], None],
+        ends: EndTransactionProcessor,
     ) -> None:
         self._kernel = kernel
         self._config = configuration.get(BrokerConfig)
@@ -97,12 +97,13 @@ class RawSends:
         self._store_host = store_host
         self._clock = clock
         self._steady_clock = steady_clock
-        self._opened = opened
+        self._opened = ends.metrics.add
         self.taken = 0
         """How many requests were taken since the start."""
         self._known_of: DataVersion | None = None
         self._known_permission = self._known_queues = -1
         self._table: Any = None
+        self._ends = RawEnds(ends, intake, self._queue)
         self._forget()
         configuration.on_change.append(self._reconfigured)
 
@@ -123,6 +124,7 @@ class RawSends:
             _encoded((touched | _ADDED_TO_HALVES) - {names.TRAN_MSG}),
             encode_properties(own_properties(self._config)).encode(),
         )
+        self._ends.begin(self._table)
         self._accounts = TableAccounts(self._table)
         self._queues: dict[tuple[str, int], int] = {}
         self._halves: dict[tuple[str, int], int] = {}
@@ -151,37 +153,38 @@ class RawSends:
         ):
             self._note()
             return 0
-        table, half_topics = self._table, self._half_topics
-        run = table.take(data, origin)
+        table, half_topics, ends = self._table, self._half_topics, self._ends
+        run = table.take(data, origin, ends.log() if ends.is_known else None)
         if run is None:
             return 0
+        ended = run.ends() if ends.is_known else ()
         now_ms, born, host = self._clock(), peer.remote_host, self._store_host
         if (
             len(born) + len(host) != _BOTH_IPV4_BYTES
             or now_ms < config.start_accept_send_request_time_stamp
             or (run.waits and store.commit.lacks_brokers)
+            or (ended and not ends.may_end(ended))
         ):
             return 0
         started_ms = 0 if times is None else self._steady_clock()
-        packed = self._intake.put_run(run, table, born, host, now_ms)
-        if packed is None:
+        # Transactions may only be rolled back.
+        packed = self._intake.put_run(run, table, born, host, now_ms) if run.messages else None
+        if packed is None and run.messages:
             return 0
         self.taken += run.commands
+        if ended:
+            ends.take_effect(ended, now_ms)
         if half_topics:
             for number, count in run.halves():
                 self._opened(half_topics[number], count)
         outcome: PutStatus | Ticket = _PUT_OK
-        if run.waits:
-            outcome = store.commit.outcome(packed.end_offset)
-        if not run.answered:
-            outcome = _PUT_OK
-        elif outcome is _PUT_OK:
-            answers = self._answers.stored
-            peer.write([run.answers(table, *answers.pieces, answers.host)])
-        elif isinstance(outcome, Ticket):
-            self._answer_later(peer, table, run, outcome, times, started_ms)
-        else:
-            peer.write([self._frames(table, run, outcome)])
+        if run.answered:
+            if run.waits and packed is not None:
+                outcome = store.commit.outcome(packed.end_offset)
+            if isinstance(outcome, Ticket):
+                self._answer_later(peer, table, run, outcome, times, started_ms)
+            else:
+                peer.write([self._frames(table, run, outcome)])
         if times is not None:
             self._count(times, run, started_ms, outcome)
         at: int = run.at
@@ -232,14 +235,19 @@ class RawSends:
         if header_end > 4 + length:
             return False
         data_header = data[_PREFIX.size : header_end]
+        if origin and first_code(data) == END_CODE:
+            return False
         try:
             command = decode_header(mark >> 24, data_header)
-            if command.code not in _CODES or command.flag & RESPONSE_FLAG:
+            is_end = command.code == END_CODE
+            if not (is_end or command.code in _CODES) or command.flag & RESPONSE_FLAG:
                 return False
             command.body = data[header_end : 4 + length]
             by = signed_by(self.guard, peer, command, origin)
             if by is None:
                 return False
+            if is_end:
+                return not command.body and self._ends.learn(mark >> 24, data_header, command)
             header = SendMessageRequestHeader.decode(command.ext_fields)
             if self._topics.get(header.topic) is None:  # or it would be drafted
                 return False

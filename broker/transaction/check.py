@@ -24,7 +24,7 @@ Java: TransactionalMessageServiceImpl.check, TransactionalMessageCheckService.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from functools import partial
 from typing import Final
@@ -40,7 +40,7 @@ from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.transaction import half_message
 from txrocketmq.broker.transaction.half_queue import HalfQueue
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
-from txrocketmq.broker.transaction.op_message import op_message
+from txrocketmq.broker.transaction.op_message import op_messages
 from txrocketmq.broker.transaction.question import Questions
 from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.life import SECOND_MS, AtStop, Hears, Life, SlicedBeat
@@ -110,25 +110,29 @@ class TransactionCheck(Engine):
         self.on_dead_letters: list[MishapListener] = []
         """Called when messages that can never go where they should are put aside for people."""
 
-    def end(self, halves: Iterable[tuple[int, int]], now_ms: int) -> list[list[tuple[int, int]]]:
+    def end(
+        self, halves: Sequence[tuple[int, int]], now_ms: int
+    ) -> dict[int, list[tuple[int, int]]]:
         """Ends half messages, which are given by the queues and offsets that producers have.
 
-        Returns the queues and offsets of all copies of each of them.
+        Returns the queues and offsets of all copies of those that have some, by their index.
 
         Op messages are put when everything before them is durable (after_durable.py); no producer
         is asked meanwhile.
         """
-        ended: list[list[tuple[int, int]]] = []
-        ops: list[PutMessage] = []
-        host = self._store_host()
-        for queue_id, offset in halves:
-            copies: list[tuple[int, int]] = []
-            for each in self._queue(queue_id).end(offset):
-                copies.append((queue_id, each))
-                ops.append(op_message(queue_id, each, host, now_ms))
-            ended.append(copies)
-        self._after_durable.put(ops)
-        return ended
+        copies: dict[int, list[tuple[int, int]]] = {}
+        places: Sequence[tuple[int, int]] = halves
+        first = halves[0][0]
+        queue = self._queue(first)
+        if any(half[0] != first for half in halves) or not queue.ended_alone(halves):
+            places = []
+            for at, (queue_id, offset) in enumerate(halves):
+                found = [(queue_id, each) for each in self._queue(queue_id).end(offset)]
+                if len(found) > 1:
+                    copies[at] = found
+                places += found
+        self._after_durable.put(op_messages(places, self._store_host(), now_ms))
+        return copies
 
     def _queue(self, queue_id: int) -> HalfQueue:
         queue = self._queues.get(queue_id)
@@ -191,9 +195,8 @@ class TransactionCheck(Engine):
         """Reads some messages of a queue, unless its copies are known; returns whether they are."""
         ended = queue.read_copies()
         if ended:
-            host = self._store_host()
-            ops = [op_message(queue.queue_id, each, host, now_ms) for each in ended]
-            self._after_durable.put(ops)
+            places = [(queue.queue_id, each) for each in ended]
+            self._after_durable.put(op_messages(places, self._store_host(), now_ms))
         return ended is not None
 
     def _step(self, queue: HalfQueue, now_ms: int) -> bool:

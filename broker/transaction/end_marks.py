@@ -66,10 +66,10 @@ class Ended:
 
         Those that are finished, or too far ahead, are ignored.
         """
-        half_offset, marks = self.half_offset, self._marks
+        half_offset, marks, most = self.half_offset, self._marks, self._max_marks
         for offset in half_offsets:
             at = offset - half_offset
-            if 0 <= at < self._max_marks:
+            if 0 <= at < most:
                 if at >= len(marks):
                     marks += bytes(at + 1 - len(marks))
                 marks[at] = 1

@@ -36,7 +36,7 @@ def committed_as_it_is(half: UsualRecord, transforms: Transforms) -> PutMessage 
     """Does what `committed` and the intake do, unless a transform touches the message."""
     properties = half.properties
     place = destination(properties)
-    sys_flag = half.sys_flag & ~_TRANSACTION_BITS | MessageSysFlag.TRANSACTION_COMMIT_TYPE
+    sys_flag = committed_flag(half.sys_flag)
     if (
         place is None
         or not transforms.properties(Way.COMMIT).isdisjoint(properties)
@@ -60,6 +60,11 @@ def committed_as_it_is(half: UsualRecord, transforms: Transforms) -> PutMessage 
         half.born_host, half.store_host, get("UNIQ_KEY"), get("KEYS"), tags, half.flag, sys_flag,
         half.reconsume_times, half.commit_log_offset,
     ))  # fmt: skip
+
+
+def committed_flag(sys_flag: int) -> int:
+    """The system flag of a message whose half message has this one."""
+    return sys_flag & ~_TRANSACTION_BITS | MessageSysFlag.TRANSACTION_COMMIT_TYPE
 
 
 def committed(half: MessageExt) -> InnerMessage | None:

@@ -6,7 +6,7 @@ Java: the part of TransactionalMessageServiceImpl.check that reads.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from txrocketmq.broker.store.disk.steps import items_in_memory
@@ -91,6 +91,15 @@ class HalfQueue:
         self.ended.mark(list(arrived))
         self.ended.done_before(self.next_open(self.ended.half_offset))
         self.escaped_to = end
+
+    def ended_alone(self, places: Sequence[tuple[int, int]]) -> bool:
+        """Notes that the messages at these offsets, each with the queue, have ended; False, and
+        notes nothing, if some of them may have copies: then each is to be ended by itself.
+        """
+        if not self._is_known or self.moves.are_some:
+            return False
+        self.ended.mark([offset for _, offset in places])
+        return True
 
     def end(self, offset: int) -> list[int]:
         """Notes that the message known by this offset has ended; returns the offsets of all its

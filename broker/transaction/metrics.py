@@ -8,7 +8,7 @@ since the file was written, as the original's. Counterpart of TransactionMetrics
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -68,19 +68,19 @@ class TransactionMetrics(VersionedTable[TransactionCounts]):
         self._counts[topic] = count + number, now_ms
         self._file.is_stale = True
 
-    def ended(self, topic: str, born_ms: int, now_ms: int, *, is_committed: bool) -> None:
-        """Counts the end of a transaction whose half message was of this topic and time."""
+    def ended(self, topic: str, born_ms: Sequence[int], now_ms: int, *, is_committed: bool) -> None:
+        """Counts ends of transactions whose half messages were of this topic and these times."""
         if not topic:
             return
         found = self.ends.get(topic)
         if found is None:
             found = self.ends[topic] = Ends()
         if is_committed:
-            found.committed += 1
-            found.ages_s.add(max(now_ms - born_ms, 0) // 1000)
+            found.committed += len(born_ms)
+            found.ages_s.add_all([max(now_ms - each, 0) // 1000 for each in born_ms])
         else:
-            found.rolled_back += 1
-        self._add(topic, -1, now_ms)
+            found.rolled_back += len(born_ms)
+        self._add(topic, -len(born_ms), now_ms)
 
     def counts(self) -> dict[str, int]:
         """How many half messages are open, by topic."""

@@ -30,6 +30,11 @@ class Moves:
         self._first: dict[int, int] = {}
         """By the offset of a copy: the first offset."""
 
+    @property
+    def are_some(self) -> bool:
+        """Whether any message has copies."""
+        return bool(self._first)
+
     def moved(self, offset: int, to: int, prepared: int) -> None:
         """Notes that a message was put again; `prepared` is the first offset in its properties."""
         first = self._first.get(offset, prepared)

@@ -11,6 +11,7 @@ TransactionalMessageServiceImpl.fillOpRemoveMap.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from txrocketmq.broker.store.formats.put_message import PutMessage
@@ -30,23 +31,18 @@ _MAX_DIGITS: Final = 18
 """A number of at most this many digits certainly fits into a long."""
 
 
-def op_message(queue_id: int, half_offset: int, host: bytes, now_ms: int) -> PutMessage:
-    """Makes the op message for an ended half message; `host` is the broker's own, as in records."""
-    sys_flag = _IPV6_HOSTS if len(host) > 8 else 0
-    return PutMessage(
-        topic=TRANS_OP_TOPIC,
-        queue_id=queue_id,
-        body=b"%d" % half_offset,
-        properties=_PROPERTIES,
-        tags_code=ENDED_CODE,
-        born_timestamp_ms=now_ms,
-        born_host=host,
-        store_host=host,
-        uniq_key=None,
-        keys=None,
-        tags=ENDED,
-        sys_flag=sys_flag,
-    )
+def op_messages(halves: Sequence[tuple[int, int]], host: bytes, now_ms: int) -> list[PutMessage]:
+    """Makes the op messages for ended half messages, which are given by their queues and offsets;
+    `host` is the broker's own, as in records.
+    """
+    sys_flag, make = _IPV6_HOSTS if len(host) > 8 else 0, tuple.__new__
+    return [
+        make(PutMessage, (
+            TRANS_OP_TOPIC, queue_id, b"%d" % half_offset, _PROPERTIES, ENDED_CODE, now_ms, host,
+            host, None, None, ENDED, 0, sys_flag, 0, 0,
+        ))
+        for queue_id, half_offset in halves
+    ]  # fmt: skip
 
 
 def half_offsets(record: memoryview, code: int) -> list[int]:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Headers as bytes with holes, which stand for what differs from message to message, or from pull to
-//! pull. One of them is for the signature, if there is one.
+//! pull, or from end to end of transactions. One of them is for the signature, if there is one.
 //!
 //! A layout is made of a header that was decoded and checked in Python. Another header has this
 //! layout if it has the same bytes around the holes, and in each hole what the decoder reads as the
@@ -17,6 +17,7 @@ pub const JSON: u8 = 0;
 pub const ROCKETMQ: u8 = 1;
 const FIELDS_AT: usize = 21;
 const MOST_DIGITS: usize = 18;
+const MOST_LETTERS: usize = 255;
 /// More names than this in one header, or longer ones, are left to Python.
 const MOST_NAMES: usize = 64;
 const MOST_NAME_BYTES: usize = 0x7fff;
@@ -38,6 +39,10 @@ enum Hole {
     JsonSignature,
     /// The signature with its length.
     BinarySignature,
+    /// A word of which nothing is made.
+    JsonWord,
+    /// Such a word with its length.
+    BinaryWord,
 }
 
 /// Which fields of a header may differ.
@@ -63,6 +68,19 @@ pub const PULLS: Names = Names {
     of: |name| match name {
         b"queueOffset" => Value::First,
         b"commitOffset" => Value::Second,
+        b"Signature" => Value::Signature,
+        _ => Value::Same,
+    },
+    has_text: false,
+};
+
+/// Of the end of a transaction, where its half message lies, in the queue and in the log, and the
+/// names of the message, which nobody reads.
+pub const ENDS: Names = Names {
+    of: |name| match name {
+        b"tranStateTableOffset" => Value::First,
+        b"commitLogOffset" => Value::Second,
+        b"msgId" | b"transactionId" => Value::Word,
         b"Signature" => Value::Signature,
         _ => Value::Same,
     },
@@ -95,6 +113,8 @@ pub enum Value {
     Same,
     First,
     Second,
+    /// It may be any word.
+    Word,
     /// It signs all others.
     Signature,
 }
@@ -127,6 +147,8 @@ pub fn found_in(kind: u8, header: &[u8], names: &Names) -> Option<Found> {
                 (if names.has_text { Hole::JsonText } else { Hole::JsonNumber(1) }, found.second),
             ];
             holes.extend(found.signature.map(|place| (Hole::JsonSignature, place)));
+            let words = found.fields.iter().filter(|field| field.value == Value::Word);
+            holes.extend(words.map(|field| (Hole::JsonWord, field.place.clone())));
             holes.sort_by_key(|(_, place)| place.start);
             Some(Found { holes, object: found.object, fields: found.fields })
         }
@@ -161,7 +183,7 @@ fn found_in_binary(header: &[u8], names: &Names) -> Option<Found> {
         let is_there_twice = match value {
             Value::First => std::mem::replace(&mut has_first, true),
             Value::Second => std::mem::replace(&mut has_second, true),
-            Value::Same | Value::Signature => false,
+            Value::Same | Value::Word | Value::Signature => false,
         };
         if is_there_twice {
             return None;
@@ -173,6 +195,7 @@ fn found_in_binary(header: &[u8], names: &Names) -> Option<Found> {
                 holes.push((hole, place.clone()));
             }
             Value::Signature => holes.push((Hole::BinarySignature, place.clone())),
+            Value::Word => holes.push((Hole::BinaryWord, place.clone())),
             Value::Same => {}
         }
         fields.push(Field { name: name_at..name_end, value, place });
@@ -308,6 +331,11 @@ impl Hole {
                 found.signature = part(4, SIGNATURE_BYTES);
                 is_signature(value(rest)?).then_some(4 + SIGNATURE_BYTES)?
             }
+            Hole::JsonWord => letters(rest).filter(|length| *length > 0)?,
+            Hole::BinaryWord => {
+                let word = value(rest)?;
+                (letters(word) == Some(word.len())).then_some(4 + word.len())?
+            }
         })
     }
 }
@@ -356,6 +384,14 @@ impl Layout {
 fn value(text: &[u8]) -> Option<&[u8]> {
     let length = u32_at(text.get(..4)?, 0) as usize;
     text[4..].get(..length).filter(|value| !value.is_empty())
+}
+
+/// How many letters and digits a text begins with; `None` for a longer word than any name of a
+/// message.
+fn letters(text: &[u8]) -> Option<usize> {
+    let most = text.len().min(MOST_LETTERS + 1);
+    let length = text[..most].iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    (length <= MOST_LETTERS).then_some(length)
 }
 
 fn digits(text: &[u8]) -> usize {

@@ -88,7 +88,7 @@ impl<'a> Scanner<'a> {
             Value::First => put_once(&mut self.first, place),
             Value::Second => put_once(&mut self.second, place),
             Value::Signature => put_once(&mut self.signature, place),
-            Value::Same => Some(()),
+            Value::Same | Value::Word => Some(()),
         }
     }
 

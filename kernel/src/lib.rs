@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The way of a message through txrocketmq, compiled: frames that are plain sends, their records,
-//! units, index rows and answers, and walks over records of the log.
+//! The way of a message through txrocketmq, compiled: frames that are plain sends, or end their
+//! transactions, their records, units, index rows and answers, and walks over records of the log.
 //!
 //! The broker has a form of all this in Python, which is the reference. Whatever is not taken here
 //! goes that way, so there are no partial results and no errors for clients. Nothing here knows
@@ -12,6 +12,7 @@
 
 pub mod answers;
 pub mod bytes;
+pub mod ends;
 pub mod hash;
 pub mod header;
 pub mod json_header;
@@ -27,4 +28,4 @@ pub mod table;
 mod python;
 
 /// Which seam this is: Python uses the kernel only if it knows the same one.
-pub const SEAM: i32 = 5;
+pub const SEAM: i32 = 6;

@@ -17,6 +17,9 @@ enum Role {
     Tags,
     Wait,
     Half,
+    Group,
+    RealTopic,
+    RealQueue,
     Other,
 }
 
@@ -27,6 +30,9 @@ fn role_of(name: &[u8]) -> Role {
         b"TAGS" => Role::Tags,
         b"WAIT" => Role::Wait,
         b"TRAN_MSG" => Role::Half,
+        b"PGROUP" => Role::Group,
+        b"REAL_TOPIC" => Role::RealTopic,
+        b"REAL_QID" => Role::RealQueue,
         _ => Role::Other,
     }
 }
@@ -57,6 +63,10 @@ pub struct Values {
     pub wait: Part,
     /// Whether it is a half message, as it says itself.
     pub half: Part,
+    /// Of a half message that is stored: its producer group, and which queue it is for.
+    pub group: Part,
+    pub real_topic: Part,
+    pub real_queue: Part,
 }
 
 impl Values {
@@ -68,6 +78,9 @@ impl Values {
             Role::Tags => self.tags = part,
             Role::Wait => self.wait = part,
             Role::Half => self.half = part,
+            Role::Group => self.group = part,
+            Role::RealTopic => self.real_topic = part,
+            Role::RealQueue => self.real_queue = part,
             Role::Other => {}
         }
     }

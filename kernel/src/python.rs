@@ -3,6 +3,7 @@
 //! raises an ordinary exception, after which the broker goes the way in Python.
 
 use crate::answers::Pieces;
+use crate::ends::{Ending, Log};
 use crate::hash::continued;
 use crate::run::{HOST_BYTES, Target};
 use crate::table::Teaching;
@@ -100,6 +101,10 @@ fn follow<'py>(
     Ok((done.position, done.count, done.stored_ms, units.collect()))
 }
 
+/// The last file of the log, its first log offset, how many bytes it has, and from where on it is in
+/// memory.
+type LastFile = (PyBuffer<u8>, i64, usize, i64);
+
 #[pyclass(module = "txrocketmq_kernel")]
 struct Table {
     table: table::Table,
@@ -137,6 +142,28 @@ impl Table {
         number.flatten().ok_or_else(defect)
     }
 
+    fn expect_ends(&mut self, topic: &[u8], touched: Vec<Vec<u8>>) -> PyResult<()> {
+        caught(|| self.table.expect_ends(topic, touched)).ok_or_else(defect)
+    }
+
+    fn add_target(&mut self, queue: u32, real: &[u8], sys_flag: i32) -> PyResult<u32> {
+        let number = caught(|| self.table.add_target(queue, real, sys_flag)).ok_or_else(defect)?;
+        number.ok_or_else(|| wrong("it is known already, or there is no such queue"))
+    }
+
+    fn learn_end(
+        &mut self,
+        kind: u8,
+        header: &[u8],
+        group: &[u8],
+        is_commit: bool,
+        oneway: bool,
+        code: i32,
+    ) -> bool {
+        let ending = Ending { group: group.into(), is_commit, oneway, code };
+        caught(|| self.table.learn_end(kind, header, ending)).unwrap_or(false)
+    }
+
     fn add_account(&mut self, key: &[u8]) -> PyResult<u32> {
         let number = caught(|| self.table.add_account(key)).ok_or_else(defect)?;
         number.ok_or_else(|| wrong("the secret has another length"))
@@ -166,8 +193,17 @@ impl Table {
         caught(|| self.table.learn(kind, header, teaching, origin, account)).unwrap_or(false)
     }
 
-    fn take(&mut self, data: Bound<'_, PyBytes>, origin: u64) -> Option<Run> {
-        let run = caught(|| self.table.take(data.as_bytes(), origin)).flatten()?;
+    #[pyo3(signature = (data, origin, log=None, /))]
+    fn take(&mut self, data: Bound<'_, PyBytes>, origin: u64, log: Option<LastFile>) -> Option<Run> {
+        let bytes = data.as_bytes();
+        let run = match &log {
+            None => caught(|| self.table.take(bytes, origin)).flatten()?,
+            Some((file, from_offset, end, least)) => {
+                let view = readable(file).ok()?.get(..*end)?;
+                let log = Log { view, from_offset: *from_offset, least: *least };
+                caught(|| self.table.take_with(bytes, origin, Some(&log))).flatten()?
+            }
+        };
         Some(Run { run, data: data.unbind() })
     }
 }
@@ -207,7 +243,7 @@ impl Run {
 
     #[getter]
     fn waits(&self) -> bool {
-        self.run.waits
+        self.run.waits.unwrap_or(false)
     }
 
     fn queues(&self, py: Python<'_>, table: &Table) -> PyResult<Vec<(Py<PyAny>, u32, u64)>> {
@@ -283,6 +319,11 @@ impl Run {
 
     fn halves(&self) -> Vec<(u32, usize)> {
         self.run.halves()
+    }
+
+    fn ends(&self) -> Vec<(i32, i64, i64, u32, bool)> {
+        let ends = self.run.ended.iter();
+        ends.map(|end| (end.queue_id, end.queue_offset, end.born_ms, end.target, end.is_commit)).collect()
     }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sends of one read that were taken: their records, units and index rows.
+//! The sends and ends of one read that were taken: their records, units and index rows.
 
 use crate::bytes::Cursor;
+use crate::ends::{Ended, Origin};
 use crate::properties::{Part, Values};
 use crate::record::FIXED_BYTES;
 use crate::rows::Rows;
@@ -37,6 +38,8 @@ pub struct Message {
     reconsume: i32,
     /// The number of its queue among those of the run.
     pub slot: u32,
+    /// What it has of its half message, by its number in the run: then the body is in the log.
+    pub origin: Option<u32>,
     /// Its offset in the log and in its queue, once it is written.
     pub offset: i64,
     pub queue_offset: i64,
@@ -61,6 +64,7 @@ impl Message {
             sys_flag: teaching.sys_flag,
             reconsume: teaching.reconsume,
             slot: 0,
+            origin: None,
             offset: -1,
             queue_offset: -1,
         }
@@ -133,7 +137,13 @@ pub struct Run {
     pub queues: Vec<OfQueue>,
     /// The properties of single messages as they are stored, and those of the headers of batches.
     pub texts: Vec<u8>,
-    pub waits: bool,
+    /// The half messages that it ends, and what those that are committed give to their messages.
+    pub ended: Vec<Ended>,
+    pub origins: Vec<Origin>,
+    /// How many bytes these half messages have.
+    pub half_bytes: usize,
+    /// Whether senders wait for the confirmation; nothing is said while there are only ends.
+    pub waits: Option<bool>,
     pub size_bytes: u64,
     pub most_bytes: u64,
     pub is_written: bool,
@@ -148,7 +158,10 @@ impl Run {
             messages: Vec::new(),
             queues: Vec::new(),
             texts: Vec::new(),
-            waits: false,
+            ended: Vec::new(),
+            origins: Vec::new(),
+            half_bytes: 0,
+            waits: None,
             size_bytes: 0,
             most_bytes: 0,
             is_written: false,
@@ -194,6 +207,12 @@ impl Run {
     fn why_not(&self, table: &Table, map: &[u8], target: &Target, nexts: &[i64]) -> Option<&'static str> {
         let end = (target.at as u64).checked_add(self.size_bytes);
         let log_end = target.offset.checked_add_unsigned(self.size_bytes);
+        let is_there = |message: &Message| {
+            let Some(origin) = message.origin else { return true };
+            let begin = target.offset.checked_sub_unsigned(target.at as u64);
+            let end = message.body.at as usize + message.body.bytes as usize;
+            begin == Some(self.origins[origin as usize].from_offset) && end <= target.at
+        };
         let fits = |(next, of_queue): (&i64, &OfQueue)| {
             *next >= 0 && next.checked_add(i64::from(of_queue.messages)).is_some()
         };
@@ -207,6 +226,8 @@ impl Run {
             Some("the records do not fit into the log")
         } else if end.is_none_or(|end| end > map.len() as u64) {
             Some("the records do not fit into the map")
+        } else if !self.origins.is_empty() && !self.messages.iter().all(is_there) {
+            Some("the half messages are not in the map")
         } else {
             None
         }
@@ -234,33 +255,46 @@ impl Run {
         for message in &mut self.messages {
             let slot = message.slot as usize;
             let queue = &table.queues[self.queues[slot].queue as usize];
-            let body = message.body.of(data);
             let text_of = match message.text {
                 Text::Own(_) => &self.texts[..],
                 Text::Sent(_) => data,
             };
             let text = message.text.part().of(text_of);
-            let size = FIXED_BYTES + body.len() + queue.record_topic.len() + 2 + text.len();
+            let body_bytes = message.body.bytes as usize;
+            let size = FIXED_BYTES + body_bytes + queue.record_topic.len() + 2 + text.len();
             message.offset = offset;
             message.queue_offset = nexts[slot];
             nexts[slot] += 1;
+            let origin = message.origin.map(|number| self.origins[number as usize]);
+            let body_at = at + FIXED_BYTES;
+            let crc = match origin {
+                None => crc32fast::hash(message.body.of(data)),
+                Some(_) => crc32fast::hash(message.body.of(map)),
+            };
             let mut to = Cursor::new(&mut map[at..at + size], 0);
             to.i32(size as i32);
             to.i32(queue.magic);
-            to.i32((crc32fast::hash(body) & 0x7fff_ffff) as i32);
+            to.i32((crc & 0x7fff_ffff) as i32);
             to.i32(queue.queue_id);
             to.i32(message.flag);
             to.i64(message.queue_offset);
             to.i64(offset);
             to.i32(message.sys_flag);
             to.i64(message.born_ms);
-            to.bytes(&target.born);
+            to.bytes(origin.as_ref().map_or(&target.born, |origin| &origin.born));
             to.i64(target.now_ms);
-            to.bytes(&target.host);
+            to.bytes(origin.as_ref().map_or(&target.host, |origin| &origin.host));
             to.i32(message.reconsume);
-            to.i64(0);
-            to.i32(body.len() as i32);
-            to.bytes(body);
+            to.i64(origin.as_ref().map_or(0, |origin| origin.offset));
+            to.i32(body_bytes as i32);
+            match origin {
+                None => to.bytes(message.body.of(data)),
+                Some(_) => {
+                    let begin = message.body.at as usize;
+                    map.copy_within(begin..begin + body_bytes, body_at);
+                    to = Cursor::new(&mut map[at..at + size], FIXED_BYTES + body_bytes);
+                }
+            }
             to.bytes(&queue.record_topic);
             to.u16(text.len() as u16);
             to.bytes(text);

@@ -124,6 +124,7 @@ impl Signed {
                 Value::First => Piece::Number(0),
                 Value::Second if names.has_text => Piece::Text,
                 Value::Second => Piece::Number(1),
+                Value::Word => return None,
                 Value::Same => Piece::Same(meant(kind, header, field.place)?),
             };
             match (pieces.last_mut(), piece) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The places that were learned, and the sends that go there.
+//! The places that were learned, and the sends that go there, or the ends of their transactions.
 
 use crate::bytes::{i32_at, u16_at, u32_at};
+use crate::ends::{Ended, Ending, Ends, Log, MOST_HALF_BYTES, committed_flag};
 use crate::hash::{continued, tags_code};
-use crate::header::{JSON, Layout, ROCKETMQ, SENDS, Varying, key_and_varying, key_of};
+use crate::header::{ENDS, JSON, Layout, ROCKETMQ, SENDS, Varying, key_and_varying, key_of};
 use crate::properties::{Part, PlainProperties, Values};
 use crate::record::{FIXED_BYTES, MAGIC_V1, MAGIC_V2};
 use crate::run::{Command, Message, OfQueue, Run, Text};
@@ -61,9 +62,17 @@ struct Half {
     behind: Box<[u8]>,
 }
 
+/// What the requests of a place are.
+#[derive(Clone, Copy)]
+enum Kind {
+    Send(Teaching),
+    /// The number of its ending in the table.
+    End(u32),
+}
+
 struct Place {
     layout: Layout,
-    teaching: Teaching,
+    kind: Kind,
     /// From where such requests are allowed, and what is signed of them; 0 and `None` if nobody has
     /// to sign.
     origin: u64,
@@ -82,6 +91,9 @@ pub struct Table {
     plain_in_half: PlainProperties,
     own: Vec<u8>,
     halves: Vec<Half>,
+    /// What ends are checked with; `None` while none are taken.
+    ends: Option<Ends>,
+    endings: Vec<Ending>,
     accounts: Accounts,
     /// The place of the header that came last from each origin, and from that of this run.
     lasts: HashMap<u64, usize>,
@@ -106,6 +118,8 @@ impl Table {
             plain_in_half: PlainProperties::new(touched_in_half),
             own,
             halves: Vec::new(),
+            ends: None,
+            endings: Vec::new(),
             accounts: Accounts::default(),
             lasts: HashMap::new(),
             last: NOWHERE,
@@ -145,6 +159,46 @@ impl Table {
         Some(number)
     }
 
+    /// Has ends of transactions taken: `topic` is that of half messages, as records have it, and those
+    /// with one of the touched properties are not taken.
+    pub fn expect_ends(&mut self, topic: &[u8], touched: Vec<Vec<u8>>) {
+        self.ends = Some(Ends::new(topic, touched));
+    }
+
+    /// Adds where half messages with this flag and these two properties are to go; returns its number,
+    /// or `None` if no ends are expected, or if it is known.
+    pub fn add_target(&mut self, queue: u32, real: &[u8], sys_flag: i32) -> Option<u32> {
+        if queue as usize >= self.queues.len() {
+            return None;
+        }
+        self.ends.as_mut()?.add(queue, real, sys_flag)
+    }
+
+    /// Learns what ends with headers like this one are, which nobody has to sign; returns whether they
+    /// can be told from others.
+    pub fn learn_end(&mut self, kind: u8, header: &[u8], ending: Ending) -> bool {
+        let (Some(layout), Some(mut key)) = (Layout::of(kind, header, &ENDS), key_of(kind, header, &ENDS))
+        else {
+            return false;
+        };
+        // What could be the header of a send is looked up as such.
+        let is_send = key_of(kind, header, &SENDS).is_some();
+        if self.ends.is_none() || layout.is_signed() || ending.group.is_empty() || is_send {
+            return false;
+        }
+        key.extend_from_slice(&0u64.to_ne_bytes());
+        if self.numbers.contains_key(&key) {
+            return true;
+        }
+        if self.places.len() >= MOST_PLACES {
+            self.forget();
+        }
+        let kind = Kind::End(self.endings.len() as u32);
+        self.endings.push(ending);
+        self.add_place(key, Place { layout, kind, origin: 0, signed: None, next: 0 });
+        true
+    }
+
     /// Adds an account by its secret as HMAC uses it; returns its number.
     pub fn add_account(&mut self, key: &[u8]) -> Option<u32> {
         self.accounts.add(key)
@@ -160,6 +214,7 @@ impl Table {
         self.places.clear();
         self.numbers.clear();
         self.lasts.clear();
+        self.endings.clear();
     }
 
     /// Learns where headers like this one go; returns whether they can be told from others. Those
@@ -189,24 +244,34 @@ impl Table {
         if self.numbers.contains_key(&key) {
             return true;
         }
+        self.add_place(key, Place { layout, kind: Kind::Send(teaching), origin, signed, next: 0 });
+        true
+    }
+
+    fn add_place(&mut self, key: Vec<u8>, place: Place) {
         if self.places.len() >= MOST_PLACES {
             self.forget();
         }
         let next = self.places.len();
-        self.places.push(Place { layout, teaching, origin, signed, next });
+        self.places.push(Place { next, ..place });
         self.numbers.insert(key, next);
-        true
     }
 
     /// Takes the longest beginning of whole frames that are plain sends from an origin, and signed as
     /// they should be; `None` if there is none.
     pub fn take(&mut self, data: &[u8], origin: u64) -> Option<Run> {
+        self.take_with(data, origin, None)
+    }
+
+    /// Does the same, and takes ends of transactions as well whose half messages are in the last file
+    /// of the log.
+    pub fn take_with(&mut self, data: &[u8], origin: u64, log: Option<&Log>) -> Option<Run> {
         self.runs += 1;
         self.last = self.lasts.get(&origin).copied().unwrap_or(NOWHERE);
         let mut run = Run::new(self.id);
         while run.commands.len() < MOST_COMMANDS && run.messages.len() < MOST_MESSAGES {
             let kept = (run.texts.len(), run.messages.len(), run.most_bytes);
-            if self.take_frame(data, origin, &mut run).is_none() {
+            if self.take_frame(data, origin, log, &mut run).is_none() {
                 run.texts.truncate(kept.0);
                 run.messages.truncate(kept.1);
                 run.most_bytes = kept.2;
@@ -221,7 +286,7 @@ impl Table {
     }
 
     /// Takes one frame; if it returns `None`, texts and messages may have been added in vain.
-    fn take_frame(&mut self, data: &[u8], origin: u64, run: &mut Run) -> Option<()> {
+    fn take_frame(&mut self, data: &[u8], origin: u64, log: Option<&Log>, run: &mut Run) -> Option<()> {
         let rest = data.get(run.at..)?;
         if rest.len() < PREFIX_BYTES {
             return None;
@@ -235,7 +300,18 @@ impl Table {
         let header = &rest[PREFIX_BYTES..header_end];
         let text_at = run.texts.len();
         let (number, varying) = self.find(kind, header, origin, &mut run.texts)?;
-        let teaching = self.places[number].teaching;
+        let teaching = match self.places[number].kind {
+            Kind::Send(teaching) => teaching,
+            Kind::End(ending) => {
+                if header_end != end {
+                    return None;
+                }
+                self.take_end(log?, ending, varying, run)?;
+                run.at += end;
+                self.last = number;
+                return Some(());
+            }
+        };
         let plain = if teaching.half.is_some() { &mut self.plain_in_half } else { &mut self.plain };
         let values = plain.of(&run.texts[text_at..])?;
         if teaching.half.is_some() && !values.is_half(&run.texts[text_at..]) {
@@ -245,7 +321,7 @@ impl Table {
             return None;
         }
         let waits = values.waits(&run.texts[text_at..]);
-        if !run.commands.is_empty() && waits != run.waits {
+        if run.waits.is_some_and(|before| waits != before) {
             return None;
         }
         let body = Part { at: (run.at + header_end) as u32, bytes: (end - header_end) as u32 };
@@ -285,7 +361,7 @@ impl Table {
             return None;
         }
         self.count(run, first, teaching.queue);
-        run.waits = waits;
+        run.waits = Some(waits);
         run.at += end;
         self.last = number;
         run.commands.push(Command {
@@ -300,6 +376,59 @@ impl Table {
             first: first as u32,
             count: (run.messages.len() - first) as u32,
             key,
+        });
+        Some(())
+    }
+
+    /// Takes one end, whose half message has to be in the log.
+    fn take_end(&mut self, log: &Log, ending: u32, varying: Varying, run: &mut Run) -> Option<()> {
+        let (ending, ends) = (self.endings.get(ending as usize)?, self.ends.as_mut()?);
+        let [queue_offset, offset] = varying.numbers;
+        let half = ends.half_at(log, offset)?;
+        if half.queue_offset != queue_offset || run.half_bytes + half.size > MOST_HALF_BYTES {
+            return None;
+        }
+        let text_at = run.texts.len();
+        let (target, queue, values) =
+            ends.target(&half, &log.view[half.text.clone()], ending, &mut run.texts)?;
+        let (code, first) = (ending.code, run.messages.len());
+        let (is_commit, oneway) = (ending.is_commit, ending.oneway);
+        if is_commit {
+            let text = Part { at: text_at as u32, bytes: (run.texts.len() - text_at) as u32 };
+            if text.bytes as usize > MOST_PROPERTIES_BYTES {
+                return None;
+            }
+            let teaching = Teaching {
+                queue,
+                is_batch: false,
+                oneway,
+                flag: half.flag,
+                sys_flag: committed_flag(half.sys_flag),
+                reconsume: half.reconsume,
+                code,
+                half: None,
+            };
+            let tag = tags_code(values.tags.of(&run.texts));
+            let mut message = Message::new(teaching, half.born_ms, half.body, Text::Own(text), values, tag);
+            message.origin = Some(run.origins.len() as u32);
+            run.origins.push(half.origin);
+            run.messages.push(message);
+            self.count(run, first, queue);
+        } else {
+            run.texts.truncate(text_at);
+        }
+        run.half_bytes += half.size;
+        let (queue_id, born_ms) = (half.queue_id, half.born_ms);
+        run.ended.push(Ended { queue_id, queue_offset, born_ms, target, is_commit });
+        run.commands.push(Command {
+            opaque: varying.opaque,
+            oneway,
+            code,
+            queue_id: 0,
+            half: None,
+            first: first as u32,
+            count: (run.messages.len() - first) as u32,
+            key: Part::default(),
         });
         Some(())
     }
@@ -343,7 +472,15 @@ impl Table {
         } else if self.places.is_empty() {
             return None;
         }
-        let (mut key, found) = key_and_varying(kind, header, &SENDS, texts)?;
+        let found = key_and_varying(kind, header, &SENDS, texts);
+        let found = match found {
+            None if !self.endings.is_empty() => {
+                texts.truncate(text_at);
+                key_and_varying(kind, header, &ENDS, texts)
+            }
+            found => found,
+        };
+        let (mut key, found) = found?;
         key.extend_from_slice(&origin.to_ne_bytes());
         let number = *self.numbers.get(&key)?;
         if let Some(last) = self.places.get_mut(self.last) {
@@ -422,8 +559,7 @@ fn moved_values(values: Values, by: usize) -> Values {
         uniq_key: moved(values.uniq_key, by),
         keys: moved(values.keys, by),
         tags: moved(values.tags, by),
-        wait: Part::default(),
-        half: Part::default(),
+        ..Values::default()
     }
 }
 
@@ -482,7 +618,7 @@ pub mod tests {
             let run = table.take(&data, 0).unwrap();
             assert_eq!((run.at, run.commands.len(), run.queues.len()), (data.len(), 4, 2));
             assert_eq!(run.opaques(), [1, 2, 3, 4]);
-            assert!(run.waits);
+            assert_eq!(run.waits, Some(true));
         }
         let one = data.len() / 4;
         assert_eq!(table.take(&data[..2 * one + 9], 0).unwrap().at, 2 * one);

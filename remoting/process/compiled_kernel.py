@@ -13,7 +13,7 @@ import os
 from importlib import import_module
 from typing import Any, Final
 
-SEAM: Final = 5
+SEAM: Final = 6
 """The number of the seam: what the kernel is called with. It changes when that changes."""
 VARIABLE: Final = "TXROCKETMQ_KERNEL"
 _OFF: Final = "off"

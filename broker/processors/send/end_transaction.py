@@ -23,22 +23,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
-from typing import Any, Final
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
 from txrocketmq.access.needs import Action
 from txrocketmq.broker.accounts.access import CheckFound
 from txrocketmq.broker.intake.after_durable import AfterDurable
+from txrocketmq.broker.intake.inner_message import Way
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.transform import NotTaken
-from txrocketmq.broker.intake.usual_record import UsualRecord, usual_record
+from txrocketmq.broker.intake.usual_record import (
+    UsualRecord,
+    destination,
+    is_plain_place,
+    usual_record,
+)
 from txrocketmq.broker.processors.send.send_checks import SendChecks
 from txrocketmq.broker.processors.send.writes import GoOn, Later, Outcome, ends_runs, writes
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.broker.store.disk.in_memory import ColdRead
+from txrocketmq.broker.store.disk.in_memory import ColdRead, NotInMemory
 from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
 from txrocketmq.broker.transaction import half_message
 from txrocketmq.broker.transaction.check import TransactionCheck
-from txrocketmq.broker.transaction.half_message import Half
+from txrocketmq.broker.transaction.half_message import Half, committed_flag
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.work.patience import Patience, attempt
 from txrocketmq.remoting.call import PendingReply, Reply, Request
@@ -65,6 +72,20 @@ _ENDS: Final = frozenset({_COMMIT, MessageSysFlag.TRANSACTION_ROLLBACK_TYPE})
 _NOT_FOUND: Final = "Find prepared transaction message failed"
 
 
+_fields_of: Final[Callable[[Any], Any]] = itemgetter(
+    "producerGroup", "tranStateTableOffset", "commitLogOffset", "commitOrRollback",
+    "fromTransactionCheck", "msgId",
+)  # fmt: skip
+_FIELDS: Final = frozenset({
+    "producerGroup", "tranStateTableOffset", "commitLogOffset", "commitOrRollback",
+    "fromTransactionCheck", "msgId", "transactionId", "topic",
+})  # fmt: skip
+_KINDS: Final = {
+    str(int(each)): each for each in (_COMMIT, MessageSysFlag.TRANSACTION_ROLLBACK_TYPE)
+}
+_WORDS: Final = {"true": True, "false": False}
+_MOST_DIGITS: Final = 18
+"""A number of at most this many digits certainly fits into a long."""
 _DONE: Final[Reply[Any]] = Reply()
 _BYTES_OF_WORK: Final = 4_096
 _MAX_REMEMBERED: Final = 100_000
@@ -74,7 +95,8 @@ _MAX_REMEMBERED: Final = 100_000
 class RememberedEnds:
     """How half messages have ended lately, by their queue and their offset in it.
 
-    At least half of `most` ends are remembered, and at most all of them. They are in two tables:
+    At least half of `most` ends are remembered, and at most all of them, but for those of one run
+    more. They are in two tables:
     when one is full, the other is forgotten as a whole. To delete the first key of a large
     dictionary again and again would take longer each time.
     """
@@ -94,13 +116,33 @@ class RememberedEnds:
         is_commit = self.early.get(place)
         return self.late.get(place) if is_commit is None else is_commit
 
-    def add(self, places: Iterable[tuple[int, int]], *, is_commit: bool) -> None:
-        """Remembers an end by those of its places that have none, and may forget early ones."""
+    def add(self, places: Iterable[tuple[int, int]], are_commits: Iterable[bool]) -> None:
+        """Remembers ends by those of their places that have none, and may forget early ones."""
         late = self.late
-        for place in places:
-            late.setdefault(place, is_commit)
+        for _ in map(late.setdefault, places, are_commits):
+            pass
         if len(late) >= self._most_in_one:
             self.late, self.early = {}, late
+
+
+class PlainEnd(NamedTuple):
+    """What is read of a usual EndTransactionRequestHeader."""
+
+    producer_group: str
+    tran_state_table_offset: int
+    commit_log_offset: int
+    commit_or_rollback: int
+    from_transaction_check: bool
+
+
+class EndedHalf(NamedTuple):
+    """A half message that has ended: where it is, the topic that it is for, when it was born."""
+
+    queue_id: int
+    queue_offset: int
+    topic: str
+    born_timestamp_ms: int
+    is_committed: bool
 
 
 class End:
@@ -119,7 +161,13 @@ class End:
         """Takes effect if its message was stored."""
         if status is not PutStatus.PUT_OK:
             return self._processor.checks.refusal_of(status)
-        self._processor.ended.append(self)
+        half = self.half
+        self._processor.ended.append(
+            EndedHalf(
+                half.queue_id, half.queue_offset, half.properties.get(names.REAL_TOPIC, ""),
+                half.born_timestamp, self.message is not None,
+            )
+        )  # fmt: skip
         return _DONE
 
 
@@ -146,13 +194,13 @@ class EndTransactionProcessor:
         self.checks = checks
         self._check = check
         self._after_durable = after_durable
-        self._metrics = metrics
+        self.metrics = metrics
         self._now_ms = clock
         self._patience = patience
         self._remembered = RememberedEnds()
         self._in_run: dict[tuple[int, int], bool] = {}
         """The ends of this run, which are remembered only if they take effect."""
-        self.ended: list[End] = []
+        self.ended: list[EndedHalf] = []
         """Those of this run that have taken effect."""
 
     @writes(transaction.END_TRANSACTION)
@@ -190,19 +238,62 @@ class EndTransactionProcessor:
         """Has op messages put for the ends of a run."""
         ended, self.ended = self.ended, []
         self._in_run.clear()
-        if not ended:
-            return
+        if ended:
+            self.take_effect(ended, now_ms)
+
+    def take_effect(self, ended: Sequence[EndedHalf], now_ms: int) -> None:
+        """Has op messages put for half messages that have ended, and remembers that."""
         halves: list[tuple[int, int]] = []
-        for end in ended:
-            halves.append((end.half.queue_id, end.half.queue_offset))  # noqa: PERF401 - no call
-        remember, count = self._remembered.add, self._metrics.ended
+        born_ms: dict[tuple[str, bool], list[int]] = {}
+        for queue_id, queue_offset, topic, born, is_committed in ended:
+            halves.append((queue_id, queue_offset))
+            born_ms.setdefault((topic, is_committed), []).append(born)
         # Op messages are put for them once they are durable: see after_durable.py.
-        for end, places in zip(ended, self._check.end(halves, now_ms), strict=True):
-            is_committed = end.message is not None
-            remember(places, is_commit=is_committed)
-            topic = end.half.properties.get(names.REAL_TOPIC, "")
-            born_ms = end.half.born_timestamp
-            count(topic, born_ms, now_ms, is_committed=is_committed)
+        copies = self._check.end(halves, now_ms)
+        if not copies:
+            self._remembered.add(halves, [end[-1] for end in ended])
+        else:
+            for at, half in enumerate(halves):
+                places = copies.get(at, [half])
+                self._remembered.add(places, [ended[at][-1]] * len(places))
+        for (topic, is_committed), its in born_ms.items():
+            self.metrics.ended(topic, its, now_ms, is_committed=is_committed)
+
+    def have_not_ended(self, places: Sequence[tuple[int, int]]) -> bool:
+        """Whether all these half messages, by queue and offset, can end now, as none of them comes
+        twice, and none is remembered as ended.
+        """
+        remembered, some = self._remembered, set(places)
+        return (
+            len(some) == len(places)
+            # The other way round, all that is remembered would be gone through.
+            and remembered.late.keys().isdisjoint(some)
+            and remembered.early.keys().isdisjoint(some)
+            and not self._after_durable.is_full
+        )
+
+    def learnable(self, header: EndTransactionRequestHeader) -> UsualRecord | None:
+        """The half message that a header names, if a kernel may learn how such end: see
+        raw_ends.py; None if nobody may do that without a look at each request.
+        """
+        if self._check_ended is not None or header.commit_or_rollback not in _ENDS:
+            return None
+        try:
+            half = self._half_record(header.commit_log_offset)[1]
+        except (ResponseError, NotInMemory):
+            return None
+        transforms = self._intake.transforms
+        place = None if half is None else destination(half.properties)
+        if (
+            half is None
+            or place is None
+            or half.topic != TRANS_HALF_TOPIC
+            or half.properties.get(names.PGROUP) != header.producer_group
+            or not transforms.properties(Way.COMMIT).isdisjoint(half.properties)
+            or not is_plain_place(transforms, Way.COMMIT, place[0], committed_flag(half.sys_flag))
+        ):
+            return None
+        return half
 
     def _when_in_memory(self, read: ColdRead, go_on: GoOn) -> None:
         """Calls `go_on` with the time when a half message has been read, and the error if it could
@@ -216,7 +307,7 @@ class EndTransactionProcessor:
         Raises ResponseError when it is refused, and NotInMemory when the half message has to be
         read from the disk.
         """
-        header = EndTransactionRequestHeader.decode(command.ext_fields)
+        header = _header(command.ext_fields)
         if header.commit_or_rollback == MessageSysFlag.TRANSACTION_NOT_TYPE:
             return None
         if header.commit_or_rollback not in _ENDS:
@@ -328,7 +419,7 @@ class EndTransactionProcessor:
         refused = self._intake.put([message.to_put()], self._now_ms()).refused
         if refused:
             raise self.checks.refusal_of(refused[0])
-        self._metrics.add(stored.properties.get(names.REAL_TOPIC, ""), 1)
+        self.metrics.add(stored.properties.get(names.REAL_TOPIC, ""), 1)
         return Reply()
 
 
@@ -339,7 +430,28 @@ def _decoded(record: memoryview) -> MessageExt:
         raise ResponseError(ResponseCode.SYSTEM_ERROR, _NOT_FOUND) from None
 
 
-def _check_owner(half: Half, header: EndTransactionRequestHeader) -> None:
+# Every end passes here, so no call is made that can be avoided.
+def _header(ext: Any) -> EndTransactionRequestHeader | PlainEnd:
+    """Reads a header: usual ones by their texts, others as declared. Raises HeaderError."""
+    try:
+        group, queue_offset, log_offset, kind, is_answer, _ = _fields_of(ext)
+        digits = queue_offset + log_offset
+        if (
+            digits.isdecimal()
+            and digits.isascii()
+            and 0 < len(queue_offset) <= _MOST_DIGITS
+            and 0 < len(log_offset) <= _MOST_DIGITS
+            and _FIELDS.issuperset(ext)
+            and None not in ext.values()
+        ):
+            plain = group, int(queue_offset), int(log_offset), _KINDS[kind], _WORDS[is_answer]
+            return tuple.__new__(PlainEnd, plain)
+    except (KeyError, TypeError, AttributeError):
+        pass
+    return EndTransactionRequestHeader.decode(ext)
+
+
+def _check_owner(half: Half, header: EndTransactionRequestHeader | PlainEnd) -> None:
     if half.properties.get(names.PGROUP) != header.producer_group:
         raise ResponseError(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
     if half.queue_offset != header.tran_state_table_offset:

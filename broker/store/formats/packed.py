@@ -116,5 +116,10 @@ class SendRun(Protocol):
     def kinds(self) -> list[tuple[int, bool, int]]:
         """Code, whether it is one-way, and number, for each kind of these requests."""
 
+    def ends(self) -> Sequence[tuple[int, int, int, int, bool]]:
+        """The half messages that are ended: the queue, the offset in it, when they were born, in
+        ms, the number in the table of where they are to go, and whether they are committed.
+        """
+
     def halves(self) -> list[tuple[int, int]]:
         """The numbers in the table of where half messages are to go, and how many for each."""

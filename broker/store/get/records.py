@@ -64,6 +64,15 @@ class Records:
             lately = self.written_from
         return end - recent_bytes, lately
 
+    def lately(self) -> tuple[memoryview, int, int, int] | None:
+        """The last file of the log, its first log offset, how many bytes it has, and the log offset
+        from which on it is taken to be in memory; None if there is no file.
+        """
+        file = self.log.files.last
+        if file is None:
+            return None
+        return file.view, file.from_offset, file.wrote_bytes, self.asked_before
+
     def check_all(self, places: Iterable[tuple[int, int]]) -> None:
         """Raises NotInMemory when some records, at these offsets, are not in memory.
 

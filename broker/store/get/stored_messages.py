@@ -222,6 +222,10 @@ class StoredMessages:
             self._records.note_damage(physical_offset, size)
         return record
 
+    def last_file(self) -> tuple[memoryview, int, int, int] | None:
+        """The last file of the log, for those who read what is in memory: see Records.lately."""
+        return self._records.lately()
+
     def headed_at(self, physical_offset: int) -> memoryview | None:
         """What `message_at` returns without a size, if the lengths in it add up; see CommitLog."""
         self._records.check(physical_offset, None)

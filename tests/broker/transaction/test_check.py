@@ -22,7 +22,7 @@ from txrocketmq.broker.store.formats.put_message import PutMessage
 from txrocketmq.broker.store.get.jumps import HALF_MESSAGES, OP_MESSAGES, Jump
 from txrocketmq.broker.transaction.check import MAX_BATCH
 from txrocketmq.broker.transaction.half_message import left_alone
-from txrocketmq.broker.transaction.op_message import op_message
+from txrocketmq.broker.transaction.op_message import op_messages
 from txrocketmq.broker.work.slices import Slices
 from txrocketmq.remoting.message.topics import (
     TRANS_CHECK_MAX_TIME_TOPIC,
@@ -127,7 +127,7 @@ def test_both_generations_of_op_messages_count(scene: Scene) -> None:
 
 
 def op(scene: Scene, body: bytes) -> PutMessage:
-    return op_message(0, 0, STORE_HOST, scene.parts.now_ms)._replace(body=body)
+    return op_messages([(0, 0)], STORE_HOST, scene.parts.now_ms)[0]._replace(body=body)
 
 
 def test_after_enough_questions_it_is_given_up(scene: Scene) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from tests.broker.conftest import STORE_HOST
 from tests.broker.transaction.scene import COMMIT, Scene
 from txrocketmq.broker.transaction.half_queue import HalfQueue
-from txrocketmq.broker.transaction.op_message import op_message
+from txrocketmq.broker.transaction.op_message import op_messages
 
 
 def half_queue(scene: Scene) -> HalfQueue:
@@ -74,7 +74,7 @@ def test_an_op_message_that_is_too_far_ahead_ends_the_reading(scene: Scene) -> N
     queue = half_queue(scene)
     queue.ended._max_marks = 2
     put = scene.parts.store.put
-    put([op_message(0, 3, STORE_HOST, scene.parts.now_ms)], scene.parts.now_ms)
+    put(op_messages([(0, 3)], STORE_HOST, scene.parts.now_ms), scene.parts.now_ms)
     assert queue.read_ops()
     assert queue.ended.read_offset == 0
     queue.ended.done_before(2)

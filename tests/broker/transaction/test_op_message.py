@@ -5,7 +5,7 @@ import pytest
 
 from tests.broker.conftest import STORE_HOST, Parts
 from txrocketmq.broker.store.formats.put_message import PutMessage
-from txrocketmq.broker.transaction.op_message import ENDED_CODE, half_offsets, op_message
+from txrocketmq.broker.transaction.op_message import ENDED_CODE, half_offsets, op_messages
 from txrocketmq.remoting.message.message import decode_message
 
 IPV6_HOST = bytes(15) + b"\x01" + (10911).to_bytes(4, "big")
@@ -20,7 +20,7 @@ def put(parts: Parts, message: PutMessage) -> tuple[memoryview, int]:
 
 @pytest.mark.parametrize("host", [STORE_HOST, IPV6_HOST])
 def test_it_is_read_as_it_was_written(parts: Parts, host: bytes) -> None:
-    record, code = put(parts, op_message(0, 12_345, host, parts.now_ms))
+    record, code = put(parts, op_messages([(0, 12_345)], host, parts.now_ms)[0])
     assert half_offsets(record, code) == [12_345]
     stored = decode_message(record)[0]
     assert (stored.topic, stored.body) == ("RMQ_SYS_TRANS_OP_HALF_TOPIC", b"12345")
@@ -44,7 +44,7 @@ def test_it_is_read_as_it_was_written(parts: Parts, host: bytes) -> None:
 def test_both_forms_are_read_and_what_is_none_is_not(
     parts: Parts, body: bytes, offsets: list[int]
 ) -> None:
-    message = op_message(0, 0, STORE_HOST, parts.now_ms)._replace(body=body or b"x")
+    message = op_messages([(0, 0)], STORE_HOST, parts.now_ms)[0]._replace(body=body or b"x")
     record, _ = put(parts, message)
     if not body:
         message = message._replace(body=b"")

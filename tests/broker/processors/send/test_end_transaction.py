@@ -352,11 +352,11 @@ def _fails(*_: Any) -> None:
 def test_as_many_ends_are_remembered_as_there_is_room_for() -> None:
     ends = RememberedEnds(most=4)
     for offset in range(5):
-        ends.add([(0, offset)], is_commit=offset != 2)
+        ends.add([(0, offset)], [offset != 2])
         assert len(ends) <= 4
         assert ends.get((0, offset)) is (offset != 2)
     assert [ends.get((0, offset)) for offset in range(6)] == [None, None, False, True, True, None]
-    ends.add([(0, 4), (0, 5)], is_commit=False)
+    ends.add([(0, 4), (0, 5)], [False, False])
     assert [ends.get((0, offset)) for offset in (4, 5)] == [True, False], "the first end counts"
     assert ends.get((1, 3)) is None
 
@@ -364,7 +364,7 @@ def test_as_many_ends_are_remembered_as_there_is_room_for() -> None:
 def test_no_more_ends_are_remembered_however_many_there_were() -> None:
     ends = RememberedEnds(most=1_000)
     for offset in range(100_000):
-        ends.add([(0, offset), (1, offset)], is_commit=True)
+        ends.add([(0, offset), (1, offset)], [True, True])
         assert len(ends) <= 1_000
     assert len(ends) >= 500
     assert ends.get((1, 99_999)) is True

@@ -15,6 +15,7 @@ pub mod bytes;
 pub mod hash;
 pub mod header;
 pub mod json_header;
+pub mod lasts;
 pub mod properties;
 pub mod pulls;
 pub mod record;

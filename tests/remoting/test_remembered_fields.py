@@ -45,6 +45,9 @@ _TEXTS: Final = st.sampled_from(
 )
 _VALUES: Final = _TEXTS | st.sampled_from([None, 1, 1.0, True, False, 2**40])
 _NAMES: Final = st.sampled_from([*USUAL, "isLite", "unknown"])
+_CHANGES: Final = st.tuples(
+    st.dictionaries(_NAMES, _VALUES, max_size=4), st.sets(_NAMES, max_size=2), st.booleans()
+)
 
 
 def outcome(cls: type[Header], fields: Mapping[str, Any]) -> object:
@@ -55,13 +58,7 @@ def outcome(cls: type[Header], fields: Mapping[str, Any]) -> object:
 
 
 @settings(max_examples=examples(60))
-@given(
-    st.lists(
-        st.tuples(st.dictionaries(_NAMES, _VALUES, max_size=4), st.sets(_NAMES, max_size=2), st.booleans()),
-        min_size=1,
-        max_size=8,
-    )
-)  # fmt: skip
+@given(st.lists(_CHANGES, min_size=1, max_size=8))
 def test_what_is_remembered_means_what_it_means_otherwise(
     changes: list[tuple[dict[str, Any], set[str], bool]],
 ) -> None:

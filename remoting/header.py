@@ -148,12 +148,13 @@ def header(
     def make(cls: type[H]) -> type[H]:
         made = value_class(cls)
         made.java_class = java_class
-        for name, compiled in {
+        codecs: dict[str, Callable[[type[Any]], Any]] = {
             "fields": lambda its: _fields_of(its, letters),
             "_encode": lambda its: _compile_encode(its.fields, use_letters=False),
             "_encode_letters": lambda its: _compile_encode(its.fields, use_letters=True),
             "_decode": partial(_decoder, varying=varying),
-        }.items():
+        }
+        for name, compiled in codecs.items():
             setattr(made, name, Lazy(name, compiled))
         return made
 

@@ -102,10 +102,14 @@ def test_usual_fields_are_decoded_once() -> None:
 
 
 def test_bare_numbers_and_long_texts_are_not_remembered() -> None:
-    for unusual in ({"queueId": 1}, {"topic": "T" * remembered_fields.MOST_CHARACTERS}):
+    unusual: list[dict[str, Any]] = [
+        {"queueId": 1},
+        {"topic": "T" * remembered_fields.MOST_CHARACTERS},
+    ]
+    for fields in unusual:
         counted = Counted()
         for _ in range(5):
-            counted.decode({**USUAL, **unusual})
+            counted.decode({**USUAL, **fields})
         assert counted.count == 5
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
@@ -35,6 +36,7 @@ from typing import (
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.primitives.java_numbers import double, double_text, integer, long
 from txrocketmq.remoting.primitives.values import Value, value_class
+from txrocketmq.remoting.remembered_fields import RememberedFields
 
 Int = int
 """A Java int: 32 bits, range-checked on decoding."""
@@ -133,22 +135,26 @@ class Lazy:
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
-def header(java_class: str, letters: str = "") -> Callable[[type[H]], type[H]]:
+def header(
+    java_class: str, letters: str = "", varying: tuple[str, ...] = ()
+) -> Callable[[type[H]], type[H]]:
     """Makes a frozen keyword dataclass of a Header subclass; its text codec is compiled when used.
 
     `java_class` is the full name of the Java class that it follows, and `letters` has the
-    one-letter names of its first fields, in order.
+    one-letter names of its first fields, in order. `varying` are the wire names of two longs that
+    mostly alone differ from one such header to the next.
     """
 
     def make(cls: type[H]) -> type[H]:
         made = value_class(cls)
         made.java_class = java_class
-        for name, compiled in {
+        codecs: dict[str, Callable[[type[Any]], Any]] = {
             "fields": lambda its: _fields_of(its, letters),
             "_encode": lambda its: _compile_encode(its.fields, use_letters=False),
             "_encode_letters": lambda its: _compile_encode(its.fields, use_letters=True),
-            "_decode": _compile_decode,
-        }.items():
+            "_decode": partial(_decoder, varying=varying),
+        }
+        for name, compiled in codecs.items():
             setattr(made, name, Lazy(name, compiled))
         return made
 
@@ -261,6 +267,14 @@ def _compile_encode(
         lines.append(f"    if value is not None: ext[{key!r}] = {text}")
     lines.append("    return ext")
     return _compiled(lines, {"double_text": double_text})
+
+
+def _decoder(cls: type[Header], varying: tuple[str, ...]) -> Callable[[Mapping[str, str]], Any]:
+    decode = _compile_decode(cls)
+    if not varying:
+        return decode
+    wires = {spec.name: spec.wire for spec in cls.fields}
+    return RememberedFields(cls, decode, wires, varying).decode
 
 
 def _compile_decode(cls: type[Header]) -> Callable[[Mapping[str, str]], Any]:

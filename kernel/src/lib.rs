@@ -16,6 +16,7 @@ pub mod ends;
 pub mod hash;
 pub mod header;
 pub mod json_header;
+pub mod lasts;
 pub mod properties;
 pub mod pulls;
 pub mod record;

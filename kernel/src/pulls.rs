@@ -3,6 +3,7 @@
 
 use crate::bytes::{i32_at, i64_at, push_decimal, u32_at};
 use crate::header::{JSON, Layout, PULLS, ROCKETMQ, Varying, key_and_varying, key_of};
+use crate::lasts::Lasts;
 use crate::signature::{Accounts, Signed};
 use std::collections::HashMap;
 
@@ -36,7 +37,7 @@ pub struct Pulls {
     numbers: HashMap<Vec<u8>, usize>,
     accounts: Accounts,
     /// The place of the pull that came last from each origin.
-    lasts: HashMap<u64, usize>,
+    lasts: Lasts,
 }
 
 /// A pull with which the bytes of a read begin.
@@ -109,14 +110,14 @@ impl Pulls {
 
     fn find(&mut self, kind: u8, header: &[u8], origin: u64) -> Option<(usize, Varying)> {
         let mut texts = Vec::new();
-        let last = self.lasts.get(&origin).copied();
+        let last = self.lasts.of(origin);
         if let Some(last) = last {
             for number in [self.places.get(last)?.next, last] {
                 let place = self.places.get(number)?;
                 if place.origin == origin
                     && let Some(found) = place.layout.cut(header, &mut texts)
                 {
-                    return Some(self.found(last, number, origin, found));
+                    return Some(self.found(last, number, found));
                 }
             }
         } else if self.places.is_empty() {
@@ -125,14 +126,12 @@ impl Pulls {
         let (mut key, found) = key_and_varying(kind, header, &PULLS, &mut texts)?;
         key.extend_from_slice(&origin.to_ne_bytes());
         let number = *self.numbers.get(&key)?;
-        Some(self.found(last.unwrap_or(number), number, origin, found))
+        Some(self.found(last.unwrap_or(number), number, found))
     }
 
-    fn found(&mut self, last: usize, number: usize, origin: u64, varying: Varying) -> (usize, Varying) {
+    fn found(&mut self, last: usize, number: usize, varying: Varying) -> (usize, Varying) {
         self.places[last].next = number;
-        if last != number || !self.lasts.contains_key(&origin) {
-            self.lasts.insert(origin, number);
-        }
+        self.lasts.set(number);
         (number, varying)
     }
 }

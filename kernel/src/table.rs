@@ -5,6 +5,7 @@ use crate::bytes::{i32_at, u16_at, u32_at};
 use crate::ends::{Ended, Ending, Ends, Log, MOST_HALF_BYTES, committed_flag};
 use crate::hash::{continued, tags_code};
 use crate::header::{ENDS, JSON, Layout, ROCKETMQ, SENDS, Varying, key_and_varying, key_of};
+use crate::lasts::Lasts;
 use crate::properties::{Part, PlainProperties, Values};
 use crate::record::{FIXED_BYTES, MAGIC_V1, MAGIC_V2};
 use crate::run::{Command, Message, OfQueue, Run, Text};
@@ -96,7 +97,7 @@ pub struct Table {
     endings: Vec<Ending>,
     accounts: Accounts,
     /// The place of the header that came last from each origin, and from that of this run.
-    lasts: HashMap<u64, usize>,
+    lasts: Lasts,
     last: usize,
     runs: u64,
 }
@@ -121,7 +122,7 @@ impl Table {
             ends: None,
             endings: Vec::new(),
             accounts: Accounts::default(),
-            lasts: HashMap::new(),
+            lasts: Lasts::default(),
             last: NOWHERE,
             runs: 0,
         }
@@ -267,7 +268,7 @@ impl Table {
     /// of the log.
     pub fn take_with(&mut self, data: &[u8], origin: u64, log: Option<&Log>) -> Option<Run> {
         self.runs += 1;
-        self.last = self.lasts.get(&origin).copied().unwrap_or(NOWHERE);
+        self.last = self.lasts.of(origin).unwrap_or(NOWHERE);
         let mut run = Run::new(self.id);
         while run.commands.len() < MOST_COMMANDS && run.messages.len() < MOST_MESSAGES {
             let kept = (run.texts.len(), run.messages.len(), run.most_bytes);
@@ -281,7 +282,7 @@ impl Table {
         if run.commands.is_empty() {
             return None;
         }
-        self.lasts.insert(origin, self.last);
+        self.lasts.set(self.last);
         Some(run)
     }
 

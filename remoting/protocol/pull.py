@@ -27,7 +27,10 @@ class RequestSource(IntEnum):
     PROXY_FOR_STREAM = 2
 
 
-@header("org.apache.rocketmq.remoting.protocol.header.PullMessageRequestHeader")
+@header(
+    "org.apache.rocketmq.remoting.protocol.header.PullMessageRequestHeader",
+    varying=("queueOffset", "commitOffset"),
+)
 class PullMessageRequestHeader(TopicRequestHeader):
     """Asks for messages of a queue from `queue_offset` on.
 

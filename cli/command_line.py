@@ -89,6 +89,18 @@ class _ServersOption(click.Option):
 class _Group(click.Group):
     command_class = Command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads the arguments; says where an option belongs that one of its commands has."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name
+            its = [option for each in self.commands.values() for option in each.params]
+            if not any(name in each.opts for each in its):
+                raise
+            text = f"{name} follows the command, as in '{ctx.command_path} COMMAND {name} ...'"
+            raise click.UsageError(text, ctx) from None
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

@@ -242,3 +242,12 @@ def test_where_servers_are_is_a_section_of_its_own() -> None:
         for option in ("--namesrv", "--context", "--tls ", "--tls-trust-cert", "--tls-key"):
             assert f"  {option}" in section or f", {option}" in section, name
             assert text.count(f"{option.strip()} ") == section.count(f"{option.strip()} "), name
+
+
+def test_an_option_before_the_command_of_a_group(capsys: pytest.CaptureFixture[str]) -> None:
+    assert module_of("topics").main(["--namesrv", "a:1", "list"]) == 2
+    assert "--namesrv follows the command, as in 'txrocketmq topics COMMAND --namesrv ...'" in (
+        capsys.readouterr().err
+    )
+    assert module_of("topics").main(["--namesvr", "a:1", "list"]) == 2
+    assert "No such option '--namesvr'" in capsys.readouterr().err

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 from tests.process.conftest import Run
@@ -136,6 +137,12 @@ def test_a_shell_is_told_the_names_of_a_cluster(
         check=True,
     )
     assert done.stdout == "plain,Completed\n"
+
+
+def test_the_package_is_the_command_as_well() -> None:
+    command = [sys.executable, "-m", "txrocketmq", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"txrocketmq {version('txrocketmq')}\n")
 
 
 def test_nobody_is_there_and_one_sentence_says_what_to_do(txrocketmq: Run) -> None:

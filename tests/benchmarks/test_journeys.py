@@ -50,7 +50,7 @@ LIMITS: Final = {
     "pull of 1": (2870, 69.7),
     "pull that waits": (1548, 39.4),
     "send that wakes a pull": (4840, 119),
-    "pop of 32": (34003, 823),
+    "pop of 32": (29553, 707),
     "other invisible time": (4596, 128),
     "heartbeat": (3325, 119),
     "progress of a consumer": (759, 18.4),

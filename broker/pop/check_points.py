@@ -15,10 +15,10 @@ time. Java: PopBufferMergeService.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import count
-from typing import Final
+from typing import Final, NamedTuple
 
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.intake import Intake
@@ -39,6 +39,14 @@ BATCHES: Final = 8
 _OK: Final = PutStatus.PUT_OK.name
 _MARGIN_MS: Final = 1_500
 """So close to the end of its time in the buffer, no check point and no ack is taken."""
+
+
+class Taken(NamedTuple):
+    """Messages of a queue that a pop has taken, at these distances from the offset of the key."""
+
+    key: MergeKey
+    distances: Sequence[int]
+    next_offset: int
 
 
 class _Popped:
@@ -121,30 +129,36 @@ class CheckPoints:
         return popped[-1].next_offset if popped else -1
 
     def add(
-        self,
-        key: MergeKey,
-        invisible_ms: int,
-        distances: Sequence[int],
-        next_offset: int,
-        revive_queue_id: int,
-        now_ms: int,
-    ) -> bool:
-        """Adds a check point for what was popped.
+        self, taken: Iterable[Taken], invisible_ms: int, revive_queue_id: int, now_ms: int
+    ) -> list[bool]:
+        """Adds check points for what was popped of some queues; those that are written now are
+        written at once.
 
-        Returns False when it can be neither kept nor written; then the messages must not be handed
-        out.
+        Returns for each whether it is kept or written; else its messages must not be handed out.
         """
-        popped = _Popped(key, invisible_ms, distances, next_offset, revive_queue_id)
-        if key in self._buffer:
-            return False
-        if self._may_buffer(popped, now_ms):
-            popped.is_buffered = True
-            self._buffer[key] = popped
-            self._push_due(popped)
-        elif not self._write([popped], now_ms):
-            return False
-        self._append(popped)
-        return True
+        found: list[_Popped] = []
+        unwritten: list[_Popped] = []
+        refused: set[int] = set()
+        for key, distances, next_offset in taken:
+            popped = _Popped(key, invisible_ms, distances, next_offset, revive_queue_id)
+            found.append(popped)
+            if key in self._buffer:
+                refused.add(id(popped))
+            elif self._may_buffer(popped, now_ms):
+                popped.is_buffered = True
+                self._buffer[key] = popped
+                self._push_due(popped)
+            else:
+                unwritten.append(popped)
+        if unwritten:
+            refused |= self._write(unwritten, now_ms)
+        outcomes = []
+        for popped in found:
+            is_kept = id(popped) not in refused
+            outcomes.append(is_kept)
+            if is_kept:
+                self._append(popped)
+        return outcomes
 
     def pass_over(self, key: MergeKey, next_offset: int) -> None:
         """Notes that messages between two offsets are for nobody of the group (addCkMock)."""
@@ -241,15 +255,15 @@ class CheckPoints:
             popped = heappop(due)[2]
             if popped.is_buffered:
                 batch.append(popped)
-        if not batch or self._write(batch, now_ms):
+        if not batch or not self._write(batch, now_ms):
             return len(batch) == MAX_BATCH
         for popped in batch:
             if popped.is_buffered:
                 self._push_due(popped)
         return False
 
-    def _write(self, batch: Sequence[_Popped], now_ms: int) -> bool:
-        """Writes check points and their acks; returns whether the store took all records."""
+    def _write(self, batch: Sequence[_Popped], now_ms: int) -> set[int]:
+        """Writes check points and their acks; returns the ids of those that the store refused."""
         messages: list[InnerMessage] = []
         owners: list[_Popped] = []
         for popped in batch:
@@ -276,7 +290,7 @@ class CheckPoints:
             popped.end_offset = end_offset
             queue = popped.key.topic, popped.key.group, popped.key.queue_id
             self._awaited.note(queue, end_offset)
-        return not refused
+        return refused
 
     def _records(self, popped: _Popped, now_ms: int) -> list[InnerMessage]:
         key, topic = popped.key, self._revive_topic

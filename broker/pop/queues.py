@@ -6,8 +6,9 @@ the retry topic comes first; otherwise it comes last, if there is room. A pop of
 PRIORITY begins with the queue of the highest number, and messages that come back are last, unless
 popFromRetryProbabilityForPriority says otherwise; the group's priority.factor tells how many of its
 pops do so. A pop that is not in order is remembered by a check point for each queue that it took
-messages from, and the group's offset follows later. A pop in order closes the queue until the
-messages are acknowledged, and the offset moves then.
+messages from, and the group's offset follows later; the check points of a step are written
+together. A pop in order closes the queue until the messages are acknowledged, and the offset moves
+then.
 
 Java: PopMessageProcessor.popMsgFromTopic, popMsgFromQueue, getPopOffset, getInitOffset.
 """
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
-from txrocketmq.broker.pop.check_points import CheckPoints
+from txrocketmq.broker.pop.check_points import CheckPoints, Taken
 from txrocketmq.broker.pop.in_flight import InFlight
 from txrocketmq.broker.pop.messages import KnownBatches, offsets_of, one_by_one, records_of
 from txrocketmq.broker.pop.order_info import OrderInfos
@@ -102,6 +103,8 @@ class Popped:
     def __init__(self, pop_time: int, revive_queue_id: int) -> None:
         self.pop_time = pop_time
         self.revive_queue_id = revive_queue_id
+        self.unwritten: list[tuple[Taken, GetResult, list[int]]] = []
+        """What is handed out when its check points are written: with the result, and offsets."""
         self.buffers: list[Buffer] = []
         self.size_bytes = 0
         self.count = 0
@@ -204,15 +207,19 @@ class PopQueues:
         is last and there is no room.
         """
         passed = 0
-        for topic, queue_ids in rows:
-            if topic != wanted.topic and popped.count >= wanted.max_count:
-                continue
-            for queue_id in queue_ids:
-                is_read = self._pop_queue(wanted, topic, queue_id, popped)
-                passed += _READ_AS_PASSED if is_read else 1
-                if passed >= _QUEUES_A_STEP:
-                    passed = 0
-                    yield
+        try:
+            for topic, queue_ids in rows:
+                if topic != wanted.topic and popped.count >= wanted.max_count:
+                    continue
+                for queue_id in queue_ids:
+                    is_read = self._pop_queue(wanted, topic, queue_id, popped)
+                    passed += _READ_AS_PASSED if is_read else 1
+                    if passed >= _QUEUES_A_STEP:
+                        passed = 0
+                        self._remember(wanted, popped)
+                        yield
+        finally:  # a queue may have to wait for the disk, while those before it have given messages
+            self._remember(wanted, popped)
 
     def _pop_queue(self, wanted: Wanted, topic: str, queue_id: int, popped: Popped) -> bool:
         """Takes messages of a queue; returns whether it looked at any."""
@@ -241,9 +248,9 @@ class PopQueues:
             self._check_points.clear(topic, group, queue_id)
             result = self._get(wanted, topic, queue_id, offset, popped)
         if result.count:
-            if not self._take(wanted, topic, queue_id, offset, result, popped):
-                return True
-        elif result.status in _PASSED and result.next_begin_offset > offset:
+            self._take(wanted, topic, queue_id, offset, result, popped)
+            return True
+        if result.status in _PASSED and result.next_begin_offset > offset:
             self._pass_over(wanted, topic, queue_id, offset, result, popped)
         popped.rest += max(result.max_offset - result.next_begin_offset, 0)
         return True
@@ -317,39 +324,62 @@ class PopQueues:
         offset: int,
         result: GetResult,
         popped: Popped,
-    ) -> bool:
-        """Hands out the messages that were found; returns False, and hands out none, when the pop
-        cannot be remembered.
-        """
+    ) -> None:
+        """Takes the messages that were found; they are handed out when that is remembered."""
         group = wanted.group
         offsets = offsets_of(topic, result.buffers)
+        popped.count += result.count
+        popped.size_bytes += result.size_bytes
+        key = MergeKey(topic, group, queue_id, offset, popped.pop_time, self._config.broker_name)
         if wanted.is_order:
             popped.order_counts += self._orders.popped(
                 wanted.attempt_id, topic, group, queue_id, popped.pop_time, wanted.invisible_ms,
                 offsets,
             )  # fmt: skip
             self._offsets.commit(group, topic, queue_id, offset)
-        else:
-            key = MergeKey(
-                topic, group, queue_id, offset, popped.pop_time, self._config.broker_name
-            )
-            distances = [each - offset for each in offsets]
-            if not self._check_points.add(
-                key, wanted.invisible_ms, distances, result.next_begin_offset,
-                popped.revive_queue_id, popped.pop_time,
-            ):  # fmt: skip
-                return False
+            self._hand_out(wanted, key, result, offsets, popped)
+            return
+        distances = [each - offset for each in offsets]
+        taken = Taken(key, distances, result.next_begin_offset)
+        popped.unwritten.append((taken, result, offsets))
+
+    def _remember(self, wanted: Wanted, popped: Popped) -> None:
+        """Adds the check points of what was taken, and hands that out but what cannot be
+        remembered.
+        """
+        unwritten = popped.unwritten
+        if not unwritten:
+            return
+        popped.unwritten = []
+        are_kept = self._check_points.add(
+            [taken for taken, _, _ in unwritten], wanted.invisible_ms, popped.revive_queue_id,
+            popped.pop_time,
+        )  # fmt: skip
+        for is_kept, (taken, result, offsets) in zip(are_kept, unwritten, strict=True):
+            if is_kept:
+                self._hand_out(wanted, taken.key, result, offsets, popped)
+            else:
+                popped.count -= result.count
+                popped.size_bytes -= result.size_bytes
+
+    def _hand_out(
+        self,
+        wanted: Wanted,
+        key: MergeKey,
+        result: GetResult,
+        offsets: list[int],
+        popped: Popped,
+    ) -> None:
+        topic, group, queue_id, offset = key[:4]
+        popped.rest += max(result.max_offset - result.next_begin_offset, 0)
         popped.start_offsets.append(start_offset_info(topic, queue_id, offset))
         popped.msg_offsets.append(msg_offset_info(topic, queue_id, offsets))
-        popped.count += result.count
-        popped.size_bytes += result.size_bytes
         buffers: Sequence[Buffer] = result.buffers
         if topic != wanted.topic and not self._config.pop_response_return_actual_retry_topic:
             buffers = self._as_original(wanted, topic, offset, result, popped)
         popped.buffers += buffers
         self._in_flight.add(topic, group, queue_id, result.count)
         self._stats.got(group, topic, result.count, result.size_bytes)
-        return True
 
     def _as_original(
         self, wanted: Wanted, topic: str, offset: int, result: GetResult, popped: Popped

@@ -27,8 +27,9 @@ Said = Callable[[], list[str]]
 
 
 @pytest.fixture
-def said() -> Iterator[Said]:
-    """What was said since the last call, with its level."""
+def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[Said]:
+    """What was said since the last call, with its level: all of it, whatever was begun before."""
+    monkeypatch.setattr(console_log._shown, "level", None)
     events: list[dict[str, Any]] = []
     observer: Any = events.append
     globalLogPublisher.addObserver(observer)
@@ -93,7 +94,7 @@ def test_groups_are_made_changed_and_deleted_by_somebody(scene: Scene, said: Sai
     ]
 
 
-def test_clients_come_and_go_at_the_level_of_debugging(scene: Scene, said: Said) -> None:
+def test_clients_come_and_go_at_the_level_of_debugging(said: Said, scene: Scene) -> None:
     peer = scene.serving(RequestCode.HEART_BEAT)
     client = Client(peer, "c1", "JAVA", 0, 0)
     parts = scene.parts

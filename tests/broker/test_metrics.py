@@ -18,6 +18,7 @@ from tests.namesrv.test_metrics import gauges_of
 from txrocketmq.access.authority import Refusal
 from txrocketmq.broker.metrics import BrokerMetrics
 from txrocketmq.broker.pop import records
+from txrocketmq.broker.pop.check_points import Taken
 from txrocketmq.broker.pop.metrics import ACK
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.damage import Damage
@@ -91,7 +92,7 @@ def busy(parts: Parts) -> Parts:
 def _pop_and_wait(parts: Parts) -> None:
     """Two messages were popped, one of them came back; one timer message waits, one does not."""
     key = records.MergeKey("T", "g", 0, 0, NOW_MS, "broker")
-    assert parts.pop.check_points.add(key, 5_000, (0, 1), 2, 0, NOW_MS)
+    assert parts.pop.check_points.add([Taken(key, (0, 1), 2)], 5_000, 0, NOW_MS) == [True]
     parts.pop.revive.tick(NOW_MS, 0)
     parts.pop.metrics.wrote(key, ACK, "PUT_OK")
     parts.pop.metrics.retried(key, "PUT_OK")

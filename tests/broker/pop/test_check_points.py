@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker.pop.scene import GROUP, Scene
+from txrocketmq.broker.pop.check_points import Taken
 from txrocketmq.broker.pop.records import MergeKey
 
 
@@ -148,8 +149,8 @@ def test_names_are_taken_once(scene: Scene) -> None:
     points = scene.parts.pop.check_points
     scene.parts.set(enable_pop_buffer_merge=True)
     key = MergeKey("T", GROUP, 0, 0, scene.parts.now_ms, "b")
-    assert points.add(key, 60_000, (0,), 1, 0, scene.parts.now_ms)
-    assert not points.add(key, 60_000, (0,), 1, 0, scene.parts.now_ms)
+    assert points.add([Taken(key, (0,), 1)], 60_000, 0, scene.parts.now_ms) == [True]
+    assert points.add([Taken(key, (0,), 1)], 60_000, 0, scene.parts.now_ms) == [False]
     assert points.ack(key, [5, -1], scene.parts.now_ms)  # of none of its messages
     assert len(points) == 1
 
@@ -168,7 +169,7 @@ def test_many_are_written_in_batches(merging: Scene) -> None:
     points, now_ms = scene.parts.pop.check_points, scene.parts.now_ms
     for number in range(700):
         key = MergeKey("T", GROUP, 0, number, now_ms, "b")
-        assert points.add(key, 60_000, (0,), number + 1, number % 8, now_ms)
+        assert points.add([Taken(key, (0,), number + 1)], 60_000, number % 8, now_ms) == [True]
     points.tick(now_ms + 20_000)
     assert len(points) == 700 - 8 * 64
     points.tick(now_ms + 20_000)

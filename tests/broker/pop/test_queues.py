@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +45,50 @@ def test_a_pop_takes_from_many_queues(scene: Scene) -> None:
     assert reply.header.order_count_info is None
     assert 0 <= reply.header.revive_qid < 8
     assert len(scene.pop()) == 1
+
+
+def test_the_check_points_of_some_queues_are_written_together(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.parts.topic("T", 8)
+    for queue_id in range(8):
+        scene.parts.put("T", queue_id, body=str(queue_id).encode())
+    written: list[int] = []
+    take = scene.parts.intake.take
+
+    def counted(messages: Sequence[Any], now_ms: int) -> list[PutStatus]:
+        written.append(len(messages))
+        return take(messages, now_ms)
+
+    monkeypatch.setattr(scene.parts.intake, "take", counted)
+    assert sorted(scene.bodies()) == [*"01234567"]
+    assert written == [4, 4]
+    assert scene.tags() == ["ck"] * 8
+
+
+def test_a_queue_whose_check_point_is_refused_gives_nothing(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others do, and what was refused is popped the next time."""
+    scene.parts.topic("T", 4)
+    for queue_id in range(4):
+        for body in "ab":
+            scene.parts.put("T", queue_id, body=f"{queue_id}{body}".encode())
+    take = scene.parts.intake.take
+
+    def refusing(messages: Sequence[Any], now_ms: int) -> list[PutStatus]:
+        found = take(messages[1:], now_ms)
+        return [PutStatus.MESSAGE_ILLEGAL, *found]
+
+    with monkeypatch.context() as context:
+        context.setattr(scene.parts.intake, "take", refusing)
+        reply = scene.reply()
+    bodies = [each.body.decode() for each in decode_messages(reply.body_bytes)]
+    assert len(bodies) == 6
+    assert reply.header is not None
+    assert len((reply.header.msg_offset_info or "").split(";")) == 3
+    (refused,) = {*"0123"} - {body[0] for body in bodies}
+    assert scene.bodies() == [f"{refused}a", f"{refused}b"]
 
 
 def test_one_queue_alone(scene: Scene) -> None:

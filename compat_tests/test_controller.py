@@ -79,7 +79,7 @@ WITH_JRAFT = "ours-ours-jRaft"
 
 @pytest.fixture(params=[*ORIGINS, WITH_JRAFT])
 def group(engine: Engine, test_folder: Path, request: pytest.FixtureRequest) -> Iterator[Group]:
-    """The brokers are of these origins, and the controller agrees with itself by DLedger."""
+    """The brokers are of these origins; the controller uses DLedger, unless JRaft is named."""
     first, second, *kind = request.param.split("-")
     origins = [Ours() if each == "ours" else Original(each, engine) for each in (first, second)]
     made = Group(test_folder, engine, (origins[0], origins[1]), *kind)

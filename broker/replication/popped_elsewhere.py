@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from txrocketmq.broker.pop.messages import records_of
-from txrocketmq.broker.pop.records import PopCheckPoint
+from txrocketmq.broker.pop.records import MAX_MESSAGES, PopCheckPoint
 from txrocketmq.broker.pop.waiting import Fetched
 from txrocketmq.broker.replication.acting import MASTER_ID
 from txrocketmq.broker.replication.escape import Send
@@ -61,8 +61,8 @@ class PoppedElsewhere:
                 then(None)
                 return
             queue = MessageQueue(topic, name, point.queue_id)
-            count = min(len(offsets), offsets[-1] - offsets[0] + 1)
-            header = pull_header(queue, offsets[0], max(count, 1))
+            count = min(offsets[-1] - offsets[0] + 1, MAX_MESSAGES)
+            header = pull_header(queue, offsets[0], count)
             reply = self._ask(address, PULL_MESSAGE, header, b"")
             reply.then(partial(_pulled, offsets, then))
 

@@ -81,12 +81,13 @@ def test_a_broker_is_asked_for_all_of_them(scene: Scene) -> None:
     assert (asked.address, asked.call.code) == (MASTER, RequestCode.PULL_MESSAGE)
     header: Any = asked.header
     assert (header.topic, header.queue_id, header.queue_offset) == ("T", 3, 5)
-    assert (header.max_msg_nums, header.consumer_group) == (3, "TOOLS_CONSUMER")
+    assert (header.max_msg_nums, header.consumer_group) == (5, "TOOLS_CONSUMER")
     assert header.bname == "other"
     assert not header.sys_flag & 2, "it does not wait for messages"
-    (asked,) = scene.asked(route({0: MASTER}), [7])
-    header = asked.header
-    assert (header.queue_offset, header.max_msg_nums) == (7, 1)
+    for offsets, count in (([7], 1), ([7, 1_000_000], 32)):
+        (asked,) = scene.asked(route({0: MASTER}), offsets)
+        header = asked.header
+        assert (header.queue_offset, header.max_msg_nums) == (7, count)
 
 
 def test_without_a_master_a_slave_is_asked(scene: Scene) -> None:

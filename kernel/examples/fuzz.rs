@@ -23,9 +23,11 @@ fn main() {
     while Instant::now() < end {
         sends(&mut chance, 200, &mut seen);
     }
-    let Seen { reads, taken, written, pulls, placed, signed } = seen;
+    let Seen { reads, taken, written, pulls, placed, signed, ended } = seen;
     println!("fuzz: {reads} reads, {taken} requests taken, {written} records written, nothing wrong");
     println!("fuzz: {pulls} pulls taken, {placed} records found for them");
+    println!("fuzz: {ended} half messages were ended");
+    assert!(ended > reads / 100, "no transactions were ended: this tests nothing of them");
     println!("fuzz: {signed} signed requests taken, and none with a wrong signature");
     assert!(signed > reads / 50, "nothing signed was taken: this tests nothing of it");
     assert!(pulls > reads / 50 && placed > reads / 50, "no pulls: this tests nothing of them");

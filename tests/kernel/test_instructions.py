@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a send costs with the compiled kernel, in instructions: the same on a busy machine.
 
-So do a half message, which is a send, too, its commit, and a pull of 32 messages. Other interpreters need a few
-more or fewer than the one with which the limits were found (CPython 3.11 without optimization by
-profiles, which needs most), so there is some room below each limit.
+So do a half message, which is a send, too, its commit, and a pull of 32 messages. Other
+interpreters need a few more or fewer than the one with which the limits were found (CPython 3.11
+without optimization by profiles, which needs most), so there is some room below each limit.
 """
 
 from __future__ import annotations

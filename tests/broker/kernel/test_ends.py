@@ -44,7 +44,7 @@ def test_a_half_message_becomes_one_without_its_place() -> None:
     assert (taken.target, taken.queue, taken.sys_flag) == (0, 6, 8)
     assert taken.properties == b"UNIQ_KEY\x01K1\x02PGROUP\x01g\x02TAGS\x01a\x02"
     assert (taken.half.queue_id, taken.half.flag, taken.half.reconsume_times) == (3, 5, 2)
-    assert taken.size == len(record())
+    assert taken.half.size == len(record())
     without_end = take(record(TEXT[:-1]))
     assert without_end is not None
     assert without_end.properties == taken.properties

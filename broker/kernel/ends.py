@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from txrocketmq.broker.intake.usual_record import UsualRecord, usual_record
 from txrocketmq.broker.kernel.header_holes import EndHoles
-from txrocketmq.broker.store.disk.record_head import HEAD
+from txrocketmq.broker.store.log.encode import IPV4_LAYOUT, IPV6_FLAGS, LENGTH_BYTES
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.properties import (
     MAX_PROPERTIES_BYTES,
@@ -55,11 +54,30 @@ class Ended(NamedTuple):
     is_commit: bool
 
 
+class StoredHalf(NamedTuple):
+    """A half message in the log, cut into its parts; `text` is that of its properties, with 0x02
+    after each pair.
+    """
+
+    queue_id: int
+    queue_offset: int
+    commit_log_offset: int
+    flag: int
+    sys_flag: int
+    born_timestamp: int
+    born_host: bytes
+    store_host: bytes
+    reconsume_times: int
+    body: bytes
+    topic: bytes
+    text: bytes
+    size: int
+
+
 class TakenHalf(NamedTuple):
     """A half message, and what becomes of it: the number of its queue, and the stored text."""
 
-    half: UsualRecord
-    size: int
+    half: StoredHalf
     target: int
     queue: int
     properties: bytes
@@ -80,7 +98,7 @@ class ReferenceEnds:
     """
 
     def __init__(self, topic: bytes, touched: list[bytes]) -> None:
-        self._topic = topic[_TOPIC_LENGTH_BYTES:].decode()
+        self._topic = topic
         self._touched = frozenset(touched)
         self._targets: dict[tuple[int, bytes], tuple[int, int]] = {}
 
@@ -96,13 +114,12 @@ class ReferenceEnds:
 
     def take(self, log: LastFile, holes: EndHoles, ending: Ending, pairs_of: Pairs) -> Any:
         """Returns a TakenHalf; None if anything is unusual."""
-        record = _record(log, holes.log_offset)
-        half = None if record is None else usual_record(record)
-        if record is None or half is None or not half.body:
+        half = _half(log, holes.log_offset)
+        if half is None or not half.body:
             return None
         if half.topic != self._topic or half.queue_offset != holes.queue_offset:
             return None
-        pairs = pairs_of(half.encoded, self._touched)
+        pairs = pairs_of(half.text, self._touched)
         if pairs is None or pairs.get(PGROUP.encode()) != ending.group:
             return None
         if not pairs.get(UNIQ_KEY.encode(), b"x").isalnum():  # of bytes: only ASCII is
@@ -110,21 +127,36 @@ class ReferenceEnds:
         topic, queue_id = (pairs.get(name.encode(), b"") for name in (REAL_TOPIC, REAL_QID))
         real = b"%b\x01%b\x02%b\x01%b" % (REAL_TOPIC.encode(), topic, REAL_QID.encode(), queue_id)
         target = self._targets.get((half.sys_flag, real))
-        if target is None or b"\x02" + real + b"\x02" not in half.encoded:
+        if target is None or b"\x02" + real + b"\x02" not in half.text:
             return None
-        properties = half.encoded.replace(b"\x02" + real + b"\x02", b"\x02")
+        properties = half.text.replace(b"\x02" + real + b"\x02", b"\x02")
         if ending.is_commit and len(properties) > MAX_PROPERTIES_BYTES:
             return None
-        return TakenHalf(half, len(record), *target, properties, pairs)
+        return TakenHalf(half, *target, properties, pairs)
 
 
-def _record(log: LastFile, offset: int) -> memoryview | None:
-    """The record at a log offset, if it is in memory and has its own offset."""
+def _half(log: LastFile, offset: int) -> StoredHalf | None:
+    """Cuts the record at a log offset, if it is in memory and sound as far as its lengths say."""
     view, from_offset, end, least = log
     at = offset - from_offset
-    if offset < least or not 0 <= at <= end - HEAD.size:
+    if offset < least or not 0 <= at <= end - IPV4_LAYOUT.size:
         return None
-    size, magic, physical_offset = HEAD.unpack_from(view, at)
-    if magic != MAGIC_V1 or physical_offset != offset or size <= HEAD.size or at + size > end:
+    (
+        size, magic, _, queue_id, flag, queue_offset, physical_offset, sys_flag, born_ms,
+        born_host, _, store_host, reconsume_times, _, body_bytes,
+    ) = IPV4_LAYOUT.unpack_from(view, at)  # fmt: skip
+    if magic != MAGIC_V1 or physical_offset != offset or sys_flag & IPV6_FLAGS or at + size > end:
         return None
-    return view[at : at + size] if view[at + size - 1] else None
+    record = bytes(view[at : at + max(size, 0)])
+    body_end = IPV4_LAYOUT.size + body_bytes
+    if body_bytes < 0 or body_end + _TOPIC_LENGTH_BYTES > len(record) or not record[-1]:
+        return None
+    topic_end = body_end + _TOPIC_LENGTH_BYTES + record[body_end]
+    text = record[topic_end + LENGTH_BYTES :]
+    if record[topic_end : topic_end + LENGTH_BYTES] != len(text).to_bytes(LENGTH_BYTES, "big"):
+        return None
+    return StoredHalf(
+        queue_id, queue_offset, physical_offset, flag, sys_flag, born_ms, born_host, store_host,
+        reconsume_times, record[IPV4_LAYOUT.size : body_end], record[body_end:topic_end],
+        text if text.endswith(b"\x02") else text + b"\x02", size,
+    )  # fmt: skip

@@ -12,8 +12,7 @@ from collections import Counter
 from mmap import mmap
 from typing import Any, Final, NamedTuple
 
-from txrocketmq.broker.intake.usual_record import UsualRecord
-from txrocketmq.broker.kernel.ends import Ended
+from txrocketmq.broker.kernel.ends import Ended, StoredHalf
 from txrocketmq.broker.store.formats import formats
 from txrocketmq.broker.store.formats.packed import PackedEnd, PackedUnits, QueueUnits
 from txrocketmq.broker.store.log.encode import IPV4_HOST_BYTES, IPV4_LAYOUT, LENGTH_BYTES
@@ -80,7 +79,7 @@ class TakenSend(NamedTuple):
     """How many bytes the body of a batch has."""
     half: int | None
     queue_id: int
-    origin: UsualRecord | None = None
+    origin: StoredHalf | None = None
     """The half message of a message that is committed."""
 
 

@@ -209,7 +209,7 @@ class ReferenceTable:
         if holes is None or log is None or self._ends is None or not isinstance(place, Ending):
             return False
         taken = self._ends.take(log, holes, place, pairs_of)
-        if taken is None or run.half_bytes + taken.size > MOST_HALF_BYTES:
+        if taken is None or run.half_bytes + taken.half.size > MOST_HALF_BYTES:
             return False
         half, pairs = taken.half, taken.pairs
         messages = [_message(half.body, taken.properties, pairs, half.flag)]
@@ -222,7 +222,7 @@ class ReferenceTable:
         ended = Ended(
             half.queue_id, half.queue_offset, half.born_timestamp, taken.target, place.is_commit
         )
-        run.end(send, self.queues[taken.queue], ended, taken.size)
+        run.end(send, self.queues[taken.queue], ended, taken.half.size)
         return True
 
     def _send(self, place: Learned, holes: Holes, body: bytes) -> TakenSend | None:

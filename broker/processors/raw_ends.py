@@ -52,7 +52,8 @@ class RawEnds:
     ) -> None:
         self._processor = processor
         self._transforms = intake.transforms
-        self._store = intake.store
+        self.log = intake.store.last_file
+        """Where the kernel finds half messages."""
         self._queue = queue
         self._table: Any = None
         self._targets: dict[tuple[str, int, int], int] = {}
@@ -69,10 +70,6 @@ class RawEnds:
         self._targets = {}
         self._topics = []
         self.is_known = False
-
-    def log(self) -> tuple[memoryview, int, int, int] | None:
-        """Where the kernel finds half messages."""
-        return self._store.last_file()
 
     def may_end(self, ended: Sequence[tuple[int, int, int, int, bool]]) -> bool:
         """Whether what a run ends can end now."""

@@ -174,14 +174,16 @@ class RawSends:
         self.taken += run.commands
         if ended:
             ends.take_effect(ended, now_ms)
-        if half_topics:
-            for number, count in run.halves():
-                self._opened(half_topics[number], count)
+        for number, count in run.halves() if half_topics else ():
+            self._opened(half_topics[number], count)
         outcome: PutStatus | Ticket = _PUT_OK
         if run.answered:
             if run.waits and packed is not None:
                 outcome = store.commit.outcome(packed.end_offset)
-            if isinstance(outcome, Ticket):
+            if outcome is _PUT_OK:
+                answers = self._answers.stored
+                peer.write([run.answers(table, *answers.pieces, answers.host)])
+            elif isinstance(outcome, Ticket):
                 self._answer_later(peer, table, run, outcome, times, started_ms)
             else:
                 peer.write([self._frames(table, run, outcome)])

@@ -124,7 +124,13 @@ class TransactionCheck(Engine):
         places: Sequence[tuple[int, int]] = halves
         first = halves[0][0]
         queue = self._queue(first)
-        if any(half[0] != first for half in halves) or not queue.ended_alone(halves):
+        is_done = False
+        for queue_id, _ in halves:
+            if queue_id != first:
+                break
+        else:
+            is_done = queue.ended_alone(halves)
+        if not is_done:
             places = []
             for at, (queue_id, offset) in enumerate(halves):
                 found = [(queue_id, each) for each in self._queue(queue_id).end(offset)]

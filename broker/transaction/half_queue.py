@@ -7,6 +7,7 @@ Java: the part of TransactionalMessageServiceImpl.check that reads.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from operator import itemgetter
 from typing import Final
 
 from txrocketmq.broker.store.disk.steps import items_in_memory
@@ -24,6 +25,7 @@ from txrocketmq.remoting.message.topics import TRANS_HALF_TOPIC, TRANS_OP_TOPIC
 
 GROUP: Final = "CID_RMQ_SYS_TRANS"
 """The group under which the broker keeps its progress (MixAll.CID_SYS_RMQ_TRANS)."""
+_offset_of: Final = itemgetter(1)
 _MAX_OPS: Final = 256
 """How many op messages are read at once."""
 _MAX_COPIES: Final = 64
@@ -96,9 +98,9 @@ class HalfQueue:
         """Notes that the messages at these offsets, each with the queue, have ended; False, and
         notes nothing, if some of them may have copies: then each is to be ended by itself.
         """
-        if not self._is_known or self.moves.are_some:
+        if not self._is_known or self.moves.first:
             return False
-        self.ended.mark([offset for _, offset in places])
+        self.ended.mark([*map(_offset_of, places)])
         return True
 
     def end(self, offset: int) -> list[int]:

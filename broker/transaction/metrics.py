@@ -68,19 +68,19 @@ class TransactionMetrics(VersionedTable[TransactionCounts]):
         self._counts[topic] = count + number, now_ms
         self._file.is_stale = True
 
-    def ended(self, topic: str, born_ms: Sequence[int], now_ms: int, *, is_committed: bool) -> None:
-        """Counts ends of transactions whose half messages were of this topic and these times."""
+    def ended(self, topic: str, ages_s: Sequence[int], now_ms: int, *, is_committed: bool) -> None:
+        """Counts ends of transactions whose half messages were of this topic and so old."""
         if not topic:
             return
         found = self.ends.get(topic)
         if found is None:
             found = self.ends[topic] = Ends()
         if is_committed:
-            found.committed += len(born_ms)
-            found.ages_s.add_all([max(now_ms - each, 0) // 1000 for each in born_ms])
+            found.committed += len(ages_s)
+            found.ages_s.add_all(ages_s)
         else:
-            found.rolled_back += len(born_ms)
-        self._add(topic, -len(born_ms), now_ms)
+            found.rolled_back += len(ages_s)
+        self._add(topic, -len(ages_s), now_ms)
 
     def counts(self) -> dict[str, int]:
         """How many half messages are open, by topic."""

@@ -27,17 +27,12 @@ class Moves:
         self._max_moves = max_moves
         self._copies: dict[int, list[int]] = {}
         """By the first offset, which the producer has: those of the copies, the newest last."""
-        self._first: dict[int, int] = {}
+        self.first: dict[int, int] = {}
         """By the offset of a copy: the first offset."""
-
-    @property
-    def are_some(self) -> bool:
-        """Whether any message has copies."""
-        return bool(self._first)
 
     def moved(self, offset: int, to: int, prepared: int) -> None:
         """Notes that a message was put again; `prepared` is the first offset in its properties."""
-        first = self._first.get(offset, prepared)
+        first = self.first.get(offset, prepared)
         copies = self._forget(first)
         if not copies and offset != first:
             copies.append(offset)
@@ -46,11 +41,11 @@ class Moves:
             self._forget(next(iter(self._copies)))
         copies = self._copies[first] = copies[-MAX_COPIES:]
         for copy in copies:
-            self._first[copy] = first
+            self.first[copy] = first
 
     def ended(self, offset: int) -> list[int]:
         """Returns all offsets of the message that ended under this one, and forgets it."""
-        first = self._first.get(offset, offset)
+        first = self.first.get(offset, offset)
         if first not in self._copies:  # as nearly always
             return [offset]
         return sorted({offset, first, *self._forget(first)})
@@ -58,5 +53,5 @@ class Moves:
     def _forget(self, first: int) -> list[int]:
         copies = self._copies.pop(first, [])
         for copy in copies:
-            self._first.pop(copy, None)
+            self.first.pop(copy, None)
         return copies

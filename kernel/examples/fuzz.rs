@@ -23,7 +23,7 @@ fn main() {
     while Instant::now() < end {
         sends(&mut chance, 200, &mut seen);
     }
-    let Seen { reads, taken, written, pulls, placed, signed, signed_pulls } = seen;
+    let Seen { reads, taken, written, pulls, placed, signed, signed_pulls, ended } = seen;
     println!("fuzz: {reads} reads, {taken} requests taken, {written} records written, nothing wrong");
     println!("fuzz: {pulls} pulls taken, {placed} records found for them");
     println!(
@@ -33,6 +33,8 @@ fn main() {
         signed - signed_pulls > reads / 50 && signed_pulls > reads / 50,
         "nothing signed was taken: this tests nothing of it"
     );
+    println!("fuzz: {ended} half messages were ended");
+    assert!(ended > reads / 100, "no transactions were ended: this tests nothing of them");
     assert!(pulls > reads / 50 && placed > reads / 50, "no pulls: this tests nothing of them");
     assert!(taken > reads / 50, "nearly nothing was taken: this tests nothing");
 }

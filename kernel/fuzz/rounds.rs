@@ -6,7 +6,8 @@
 //! which draws them by what they reach.
 
 use txrocketmq_kernel::answers::Pieces;
-use txrocketmq_kernel::header::{JSON, Layout, PULLS, ROCKETMQ, SENDS, key_of};
+use txrocketmq_kernel::ends::{self, Ending};
+use txrocketmq_kernel::header::{ENDS, JSON, Layout, PULLS, ROCKETMQ, SENDS, key_of};
 use txrocketmq_kernel::pulls::{self, Log, Pulls, place};
 use txrocketmq_kernel::record::{MAGIC_V1, follow, walk};
 use txrocketmq_kernel::rows::Rows;
@@ -89,15 +90,22 @@ fn json(chance: &mut Chance, topic: &str) -> Vec<u8> {
 }
 
 fn binary(chance: &mut Chance, topic: &str) -> Vec<u8> {
-    let mut fields = Vec::new();
     let born = chance.below(1 << 40).to_string();
-    for (name, value) in [("b", topic.as_bytes()), ("g", born.as_bytes()), ("i", chance.of(&TEXTS))] {
+    let text = chance.of(&TEXTS);
+    packed_header(chance, 310, &[(b"b", topic.as_bytes()), (b"g", born.as_bytes()), (b"i", text)])
+}
+
+/// A binary header of a code, with these fields.
+fn packed_header(chance: &mut Chance, code: u16, given: &[(&[u8], &[u8])]) -> Vec<u8> {
+    let mut fields = Vec::new();
+    for (name, value) in given {
         fields.extend((name.len() as u16).to_be_bytes());
-        fields.extend(name.as_bytes());
+        fields.extend(*name);
         fields.extend((value.len() as u32).to_be_bytes());
-        fields.extend(value);
+        fields.extend(*value);
     }
-    let mut header = vec![1, 54, 0, 1, 145];
+    let mut header = code.to_be_bytes().to_vec();
+    header.extend([0, 1, 145]);
     header.extend((chance.below(1 << 31) as u32).to_be_bytes());
     header.extend([0; 8]);
     header.extend((fields.len() as u32).to_be_bytes());
@@ -121,13 +129,46 @@ fn body(chance: &mut Chance, topic: &str) -> Vec<u8> {
     body
 }
 
-fn frames(chance: &mut Chance) -> Vec<u8> {
+/// The header of the end of a transaction whose half message is one of these, or of none.
+fn end_header(chance: &mut Chance, kind: u8, halves: &[(i64, i64)]) -> Vec<u8> {
+    let some = halves.get(chance.below(halves.len() + 1)).copied().unwrap_or((3, 77));
+    let (place, offset) = (some.0.to_string(), some.1.to_string());
+    let how = chance.of(&[b"8", b"8", b"12"]);
+    let fields = [
+        (&b"producerGroup"[..], &b"g"[..]),
+        (b"tranStateTableOffset", place.as_bytes()),
+        (b"commitLogOffset", offset.as_bytes()),
+        (b"commitOrRollback", how),
+        (b"msgId", chance.of(&[b"A1", b"B2C3", b"-"])),
+    ];
+    if kind == ROCKETMQ {
+        return packed_header(chance, 37, &fields);
+    }
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    let members: Vec<String> =
+        fields.iter().map(|(name, value)| format!("\"{}\":\"{}\"", text(name), text(value))).collect();
+    let (members, opaque) = (members.join(","), chance.below(1 << 31));
+    format!("{{\"code\":37,\"extFields\":{{{members}}},\"flag\":2,\"opaque\":{opaque}}}").into_bytes()
+}
+
+/// Has the table learn the end that has this header, as far as its own fields say what it is.
+fn learn_end(table: &mut Table, kind: u8, header: &[u8]) {
+    let is_commit = !header.windows(2).any(|two| two == b"12");
+    let ending = Ending { group: b"g"[..].into(), is_commit, oneway: true, code: 37 };
+    table.learn_end(kind, header, ending);
+}
+
+fn frames(chance: &mut Chance, halves: &[(i64, i64)]) -> Vec<u8> {
     let mut data = Vec::new();
     for _ in 0..1 + chance.below(6) {
-        let topic = ["T", "U", "batch", "half", "unknown"][chance.below(5)];
+        let topic = ["T", "U", "batch", "half", "half", "unknown", "end", "end", "end"][chance.below(9)];
         let kind = [JSON, ROCKETMQ][chance.below(2)];
-        let mut header = if kind == JSON { json(chance, topic) } else { binary(chance, topic) };
-        let mut body = body(chance, topic);
+        let mut header = match (topic, kind) {
+            ("end", _) => end_header(chance, kind, halves),
+            (_, JSON) => json(chance, topic),
+            _ => binary(chance, topic),
+        };
+        let mut body = if topic == "end" { Vec::new() } else { body(chance, topic) };
         if chance.below(3) == 0 {
             chance.change(&mut header);
         }
@@ -157,6 +198,8 @@ pub struct Seen {
     /// Signed requests that were taken, and how many of them were pulls.
     pub signed: u64,
     pub signed_pulls: u64,
+    /// Half messages that were ended.
+    pub ended: u64,
 }
 
 fn new_table() -> Table {
@@ -166,7 +209,9 @@ fn new_table() -> Table {
     for (topic, queue) in [(&b"\x01T"[..], 0), (b"\x01U", 1), (b"\x05batch", 2), (b"\x04half", 3)] {
         table.add_queue(topic, MAGIC_V1, queue).expect("a topic");
     }
-    table.add_half(5, b"id\x01", b"\x02to\x01T\x02").expect("a number");
+    table.add_half(5, b"id\x01", b"\x02REAL_TOPIC\x01T\x02REAL_QID\x010\x02").expect("a number");
+    table.expect_ends(b"\x04half", touched[..1].to_vec());
+    table.add_target(0, b"REAL_TOPIC\x01T\x02REAL_QID\x010", 0).expect("a number");
     table
 }
 
@@ -190,9 +235,24 @@ pub fn sends(chance: &mut Chance, reads: usize, seen: &mut Seen) {
     let mut nexts = [0i64; 4];
     let mut units = Vec::new();
     let mut signers = signers::Signers::new();
+    let mut halves = Vec::new();
     for _ in 0..reads {
         seen.reads += 1;
-        let data = frames(chance);
+        let data = frames(chance, &halves);
+        if chance.below(3) == 0 {
+            let kind = [JSON, ROCKETMQ][chance.below(2)];
+            let mut header = end_header(chance, kind, &halves);
+            if chance.below(4) == 0 {
+                chance.change(&mut header);
+            }
+            learn_end(&mut table, kind, &header);
+        }
+        if chance.below(8) == 0 {
+            let mut damaged = log.clone();
+            chance.change(&mut damaged);
+            let log = ends::Log { view: &damaged, from_offset: 0, least: 0 };
+            table.take_with(&data, 0, Some(&log));
+        }
         if chance.below(2) == 0 {
             let number = chance.below(4);
             let topic = ["T", "U", "batch", "half"][number];
@@ -205,7 +265,7 @@ pub fn sends(chance: &mut Chance, reads: usize, seen: &mut Seen) {
                 table.learn(kind, &header, teaching, 0, None);
             }
         }
-        if let Some(written) = write(&mut table, &data, &mut log, &mut nexts, seen) {
+        if let Some(written) = write(&mut table, &data, &mut log, &mut nexts, &mut halves, seen) {
             units = written;
         }
         pulled(chance, &log, &units, seen);
@@ -236,10 +296,13 @@ pub fn raw(data: &[u8]) {
             frame.extend((u32::from(kind) << 24 | data.len() as u32).to_be_bytes());
             frame.extend(data);
             frame.push(b'x');
-            write(&mut table, &frame, &mut Vec::new(), &mut [0; 4], &mut Seen::default());
+            write(&mut table, &frame, &mut Vec::new(), &mut [0; 4], &mut Vec::new(), &mut Seen::default());
         }
+        let ending = Ending { group: b"g"[..].into(), is_commit: true, oneway: true, code: 37 };
+        let is_end = Layout::of(kind, data, &ENDS).is_some_and(|layout| !layout.is_signed());
+        assert!(!new_table().learn_end(kind, data, ending) || is_end);
     }
-    write(&mut table, data, &mut Vec::new(), &mut [0; 4], &mut Seen::default());
+    write(&mut table, data, &mut Vec::new(), &mut [0; 4], &mut Vec::new(), &mut Seen::default());
     for kind in [JSON, ROCKETMQ] {
         let is_known = Layout::of(kind, data, &PULLS).is_some_and(|layout| !layout.is_signed())
             && key_of(kind, data, &PULLS).is_some();
@@ -255,15 +318,25 @@ fn write(
     data: &[u8],
     log: &mut Vec<u8>,
     nexts: &mut [i64; 4],
+    halves: &mut Vec<(i64, i64)>,
     seen: &mut Seen,
 ) -> Option<Vec<u8>> {
     let pieces = [&b"{"[..]; 6];
     let pieces = Pieces::of(&pieces, &pieces[..5]).expect("six and five");
-    let mut run = table.take(data, 0)?;
+    let last_file = ends::Log { view: log, from_offset: 0, least: 0 };
+    let mut run = table.take_with(data, 0, Some(&last_file))?;
+    assert!(run.half_bytes <= ends::MOST_HALF_BYTES);
+    for ended in &run.ended {
+        assert!(halves.iter().any(|half| half.0 == ended.queue_offset));
+        seen.ended += 1;
+    }
+    if run.messages.is_empty() {
+        return None;
+    }
     assert!(run.at <= data.len() && run.size_bytes < 1 << 20);
     seen.taken += run.commands.len() as u64;
-    let halves: usize = run.halves().iter().map(|half| half.1).sum();
-    assert!(halves <= run.commands.len());
+    let count: usize = run.halves().iter().map(|half| half.1).sum();
+    assert!(count <= run.commands.len());
     let at = log.len();
     log.resize(at + run.size_bytes as usize, 0);
     let target = Target { at, offset: at as i64, now_ms: 1, born: [1; 8], host: [2; 8] };
@@ -276,6 +349,10 @@ fn write(
     assert_eq!(units.iter().map(|its| its.packed.len()).sum::<usize>(), 20 * run.messages.len());
     assert_eq!(units.iter().map(|its| its.end_offset).max(), Some(log.len() as i64));
     run.answers(&pieces, b"host").expect("written");
+    for command in run.commands.iter().filter(|command| command.half.is_some()) {
+        let message = &run.messages[command.first as usize];
+        halves.push((message.queue_offset, message.offset));
+    }
     let done = walk(log, 0, at, usize::MAX, true);
     assert_eq!((done.position, done.count), (log.len(), run.messages.len()));
     seen.written += done.count as u64;

@@ -202,3 +202,176 @@ fn real_place(values: &Values) -> Option<Range<usize>> {
     let start = (topic.at as usize).checked_sub(TOPIC_NAME.len())?;
     (start > 0).then_some(start..(queue.at + queue.bytes) as usize)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::header::tests::{binary, json};
+    use crate::header::{JSON, ROCKETMQ};
+    use crate::record::tests::record;
+    use crate::record::walk;
+    use crate::run::tests::target;
+    use crate::run::{PackedUnits, Run};
+    use crate::table::Table;
+    use crate::table::tests::{TEXT, frame, table};
+
+    const HALF: &[u8] =
+        b"UNIQ_KEY\x01K1\x02PGROUP\x01g\x02REAL_TOPIC\x01T\x02REAL_QID\x010\x02TAGS\x01a\x02";
+    const REAL: &[u8] = b"REAL_TOPIC\x01T\x02REAL_QID\x010";
+
+    fn ending(is_commit: bool) -> Ending {
+        Ending { group: b"g"[..].into(), is_commit, oneway: true, code: 37 }
+    }
+
+    fn header(offsets: (i64, i64), how: &str) -> Vec<u8> {
+        format!(
+            "{{\"code\":37,\"extFields\":{{\"producerGroup\":\"g\",\"tranStateTableOffset\":\"{}\",\
+             \"commitLogOffset\":\"{}\",\"commitOrRollback\":\"{how}\",\"msgId\":\"A1\"}},\"opaque\":5}}",
+            offsets.0, offsets.1
+        )
+        .into_bytes()
+    }
+
+    fn knowing() -> Table {
+        let mut table = table();
+        assert_eq!(table.add_target(0, REAL, 0), None);
+        assert!(!table.learn_end(JSON, &header((1, 1), "8"), ending(true)));
+        table.expect_ends(b"\x04half", vec![b"DELAY".to_vec()]);
+        assert_eq!((table.add_target(0, REAL, 0), table.add_target(0, REAL, 0)), (Some(0), None));
+        assert_eq!((table.add_target(9, REAL, 1), table.add_target(1, REAL, 1)), (None, Some(1)));
+        assert!(table.learn_end(JSON, &header((1, 1), "8"), ending(true)));
+        assert!(table.learn_end(JSON, &header((1, 1), "12"), ending(false)));
+        let nobody = Ending { group: Box::default(), ..ending(true) };
+        assert!(!table.learn_end(JSON, &header((1, 1), "9"), nobody));
+        assert!(!table.learn_end(JSON, &json("1", "1", "", "T"), ending(true)));
+        table
+    }
+
+    fn take(table: &mut Table, file: &[u8], data: &[u8]) -> Option<Run> {
+        table.take_with(data, 0, Some(&Log { view: file, from_offset: 1_000, least: 1_000 }))
+    }
+
+    #[test]
+    fn a_commit_writes_the_message_of_its_half_message_between_sends() {
+        let mut table = knowing();
+        let mut file = record(1_000, b"body", b"half", HALF);
+        let (half, send) = (file.clone(), frame(JSON, &json("1", "17", TEXT, "T"), b"other"));
+        let end = frame(JSON, &header((7, 1_000), "8"), b"");
+        let data = [&end[..], &send, &end].concat();
+        let mut run = take(&mut table, &file, &data).unwrap();
+        assert_eq!((run.at, run.commands.len(), run.messages.len()), (data.len(), 3, 3));
+        assert_eq!((run.waits, run.answered(), run.half_bytes), (Some(true), 1, 2 * half.len()));
+        let ended = Ended { queue_id: 3, queue_offset: 7, born_ms: 1, target: 0, is_commit: true };
+        assert_eq!(run.ended, [ended, ended]);
+        let at = file.len();
+        file.resize(at + run.size_bytes as usize, 0);
+        for wrong in [target(at, 1), target(90, 1_090), target(at, at as i64)] {
+            assert!(run.write(&table, &data, &mut file, &wrong, &[4], None).is_err());
+        }
+        let units =
+            run.write(&table, &data, &mut file, &target(at, 1_000 + at as i64), &[4], None).unwrap();
+        assert_eq!(units.iter().map(|its: &PackedUnits| its.packed.len()).sum::<usize>(), 60);
+        assert_eq!(walk(&file, 1_000, at, usize::MAX, true).count, 3);
+        let written = &file[at..];
+        assert_eq!((i32_at(written, 36), i64_at(written, 40)), (8, 1));
+        assert_eq!((&written[48..56], &written[64..72]), (&half[48..56], &half[64..72]));
+        assert_eq!((i64_at(written, 76), &written[88..94]), (1_000, &b"body\x01T"[..]));
+        let text = b"UNIQ_KEY\x01K1\x02PGROUP\x01g\x02TAGS\x01a\x02";
+        assert_eq!(&written[96..96 + text.len()], text);
+        assert_eq!((run.kinds(), run.halves()), (vec![(37, true, 2), (310, false, 1)], vec![]));
+    }
+
+    #[test]
+    fn a_rollback_writes_nothing() {
+        let mut table = knowing();
+        let file = record(1_000, b"body", b"half", HALF);
+        let run = take(&mut table, &file, &frame(JSON, &header((7, 1_000), "12"), b"")).unwrap();
+        assert_eq!((run.messages.len(), run.texts.len(), run.size_bytes), (0, 0, 0));
+        assert!(!run.ended[0].is_commit && run.queues.is_empty() && run.waits.is_none());
+    }
+
+    #[test]
+    fn what_is_unusual_is_left_to_python() {
+        let mut table = knowing();
+        let usual = record(1_000, b"body", b"half", HALF);
+        let end = |offsets| frame(JSON, &header(offsets, "8"), b"");
+        let good = end((7, 1_000));
+        let with = |text: &[u8]| record(1_000, b"body", b"half", text);
+        let text = |from: &str, to: &str| with(String::from_utf8_lossy(HALF).replace(from, to).as_bytes());
+        for file in [
+            record(1_000, b"body", b"hall", HALF),
+            record(1_000, b"", b"half", HALF),
+            record(1_001, b"body", b"half", HALF),
+            text("PGROUP\x01g", "PGROUP\x01h"),
+            text("PGROUP\x01g\x02", ""),
+            text("UNIQ_KEY\x01K1", "UNIQ_KEY\x01K-1"),
+            text("REAL_QID\x010", "REAL_QID\x011"),
+            text("REAL_QID\x010\x02", ""),
+            text("\x02REAL_QID", "\x02x\x01y\x02REAL_QID"),
+            text("TAGS\x01a", "DELAY\x011"),
+            text("TAGS\x01a", "TAGS\x01"),
+            with(&[REAL, b"\x02PGROUP\x01g\x02"].concat()),
+            with(&[HALF, b"a\x01\xff"].concat()),
+            with(&[HALF, b"a\x01\0"].concat()),
+            usual[..usual.len() - 1].to_vec(),
+        ] {
+            assert!(take(&mut table, &file, &good).is_none());
+        }
+        for (at, value) in [(36, 16), (36, 32), (36, 2), (4, 0)] {
+            let mut file = usual.clone();
+            file[at + 3] = value;
+            assert!(take(&mut table, &file, &good).is_none());
+        }
+        for data in [
+            end((8, 1_000)),
+            end((7, 999)),
+            end((7, 1_001)),
+            end((7, 1 << 50)),
+            frame(JSON, &header((7, 1_000), "8"), b"x"),
+            frame(JSON, &header((7, 1_000), "0"), b""),
+        ] {
+            assert!(take(&mut table, &usual, &data).is_none());
+        }
+        assert!(table.take(&good, 0).is_none());
+        let late = Log { view: &usual, from_offset: 1_000, least: 1_001 };
+        assert!(table.take_with(&good, 0, Some(&late)).is_none());
+        assert!(take(&mut table, &usual, &good).is_some());
+        assert!(take(&mut table, &text("TAGS\x01a\x02", "TAGS\x01a"), &good).is_some());
+        table.wipe();
+        assert!(take(&mut table, &usual, &good).is_none());
+    }
+
+    #[test]
+    fn a_run_reads_no_more_than_so_many_bytes_of_half_messages() {
+        let mut table = knowing();
+        let file = record(1_000, &[7; 100_000], b"half", HALF);
+        let data = frame(JSON, &header((7, 1_000), "8"), b"").repeat(5);
+        assert_eq!(take(&mut table, &file, &data).unwrap().commands.len(), 2);
+    }
+
+    #[test]
+    fn words_may_differ_and_have_to_be_words() {
+        let mut table = knowing();
+        let file = record(1_000, b"body", b"half", HALF);
+        let fields = |id: &'static [u8]| {
+            let offsets = [("tranStateTableOffset", &b"7"[..]), ("commitLogOffset", b"1000")];
+            frame(
+                ROCKETMQ,
+                &binary(1, &[offsets[0], offsets[1], ("msgId", id), ("producerGroup", b"g")]),
+                b"",
+            )
+        };
+        let first = fields(b"A");
+        assert!(table.learn_end(ROCKETMQ, &first[8..], ending(true)));
+        for (id, is_one) in
+            [(&b"A"[..], true), (b"b9", true), (b"", false), (b"a-b", false), (b"\xff", false)]
+        {
+            assert_eq!(take(&mut table, &file, &fields(id)).is_some(), is_one);
+        }
+        let good = String::from_utf8(header((7, 1_000), "8")).unwrap();
+        for (id, is_one) in [("Z", true), ("", false), ("a b", false), ("\\u0041", false)] {
+            let other = good.replace("A1", id);
+            assert_eq!(take(&mut table, &file, &frame(JSON, other.as_bytes(), b"")).is_some(), is_one);
+        }
+    }
+}

@@ -196,14 +196,11 @@ impl Table {
     #[pyo3(signature = (data, origin, log=None, /))]
     fn take(&mut self, data: Bound<'_, PyBytes>, origin: u64, log: Option<LastFile>) -> Option<Run> {
         let bytes = data.as_bytes();
-        let run = match &log {
-            None => caught(|| self.table.take(bytes, origin)).flatten()?,
-            Some((file, from_offset, end, least)) => {
-                let view = readable(file).ok()?.get(..*end)?;
-                let log = Log { view, from_offset: *from_offset, least: *least };
-                caught(|| self.table.take_with(bytes, origin, Some(&log))).flatten()?
-            }
-        };
+        let log = log.as_ref().and_then(|(file, from_offset, end, least)| {
+            let view = readable(file).ok()?.get(..*end)?;
+            Some(Log { view, from_offset: *from_offset, least: *least })
+        });
+        let run = caught(|| self.table.take_with(bytes, origin, log.as_ref())).flatten()?;
         Some(Run { run, data: data.unbind() })
     }
 }

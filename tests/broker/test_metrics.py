@@ -83,8 +83,8 @@ def busy(parts: Parts) -> Parts:
     parts.stats.died("g", "T")
     for _ in range(3):
         parts.transaction_metrics.add("T", 1)
-    parts.transaction_metrics.ended("T", [0], 7_000, is_committed=True)
-    parts.transaction_metrics.ended("T", [0], 7_000, is_committed=False)
+    parts.transaction_metrics.ended("T", [7], 7_000, is_committed=True)
+    parts.transaction_metrics.ended("T", [7], 7_000, is_committed=False)
     _pop_and_wait(parts)
     return parts
 

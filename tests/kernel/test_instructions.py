@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a send costs with the compiled kernel, in instructions: the same on a busy machine.
 
-So do a half message, which is a send, too, and a pull of 32 messages. Other interpreters need a few
-more or fewer than the one with which the limits were found (CPython 3.11 without optimization by
-profiles, which needs most), so there is some room below each limit.
+So do a half message, which is a send, too, its commit, and a pull of 32 messages. Other
+interpreters need a few more or fewer than the one with which the limits were found (CPython 3.11
+without optimization by profiles, which needs most), so there is some room below each limit.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ LIMITS: Final = {
     ("batch, 3 properties", 1): 5_300,
     ("half message", 32): 12_400,
     ("half message", 1): 97_000,
+    ("commit", 32): 33_000,
+    ("commit", 1): 160_000,
     ("pull of 32", 1): 160_000,
     ("pull of 32", 32): 180_000,
 }

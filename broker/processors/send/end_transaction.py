@@ -244,19 +244,21 @@ class EndTransactionProcessor:
     def take_effect(self, ended: Sequence[EndedHalf], now_ms: int) -> None:
         """Has op messages put for half messages that have ended, and remembers that."""
         halves: list[tuple[int, int]] = []
-        born_ms: dict[tuple[str, bool], list[int]] = {}
-        for queue_id, queue_offset, topic, born, is_committed in ended:
+        kinds: list[bool] = []
+        ages_s: dict[tuple[str, bool], list[int]] = {}
+        for queue_id, queue_offset, topic, born_ms, is_committed in ended:
             halves.append((queue_id, queue_offset))
-            born_ms.setdefault((topic, is_committed), []).append(born)
+            kinds.append(is_committed)
+            ages_s.setdefault((topic, is_committed), []).append(max(now_ms - born_ms, 0) // 1000)
         # Op messages are put for them once they are durable: see after_durable.py.
         copies = self._check.end(halves, now_ms)
         if not copies:
-            self._remembered.add(halves, [end[-1] for end in ended])
+            self._remembered.add(halves, kinds)
         else:
             for at, half in enumerate(halves):
                 places = copies.get(at, [half])
-                self._remembered.add(places, [ended[at][-1]] * len(places))
-        for (topic, is_committed), its in born_ms.items():
+                self._remembered.add(places, kinds[at : at + 1] * len(places))
+        for (topic, is_committed), its in ages_s.items():
             self.metrics.ended(topic, its, now_ms, is_committed=is_committed)
 
     def have_not_ended(self, places: Sequence[tuple[int, int]]) -> bool:

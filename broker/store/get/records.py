@@ -68,10 +68,15 @@ class Records:
         """The last file of the log, its first log offset, how many bytes it has, and the log offset
         from which on it is taken to be in memory; None if there is no file.
         """
-        file = self.log.files.last
-        if file is None:
+        row = self.log.files.mapped_files
+        if not row:
             return None
-        return file.view, file.from_offset, file.wrote_bytes, self.asked_before
+        file = row[-1]
+        start, size_bytes = file.from_offset, file.wrote_bytes
+        lately = start + size_bytes - _WRITTEN_LATELY_BYTES  # as `asked_before`, without calls
+        if lately < self.written_from:  # noqa: PLR1730 - for each read of sends
+            lately = self.written_from
+        return file.view, start, size_bytes, lately
 
     def check_all(self, places: Iterable[tuple[int, int]]) -> None:
         """Raises NotInMemory when some records, at these offsets, are not in memory.

@@ -65,6 +65,7 @@ class StoredMessages:
         self._records = Records(files, self._log, config, self.damaged)
         self.wrong_bodies = self._records.memory.wrong_bodies
         self.check_records, self.check_part = self._records.check_all, self._records.memory.check
+        self.last_file = self._records.lately
         root = config.store_path_root_dir
         slots, items = config.max_hash_slot_num, config.max_index_num
         index = os.path.join(root, "index")
@@ -221,10 +222,6 @@ class StoredMessages:
         if record is None and size is not None and physical_offset >= self.min_physical_offset:
             self._records.note_damage(physical_offset, size)
         return record
-
-    def last_file(self) -> tuple[memoryview, int, int, int] | None:
-        """The last file of the log, for those who read what is in memory: see Records.lately."""
-        return self._records.lately()
 
     def headed_at(self, physical_offset: int) -> memoryview | None:
         """What `message_at` returns without a size, if the lengths in it add up; see CommitLog."""

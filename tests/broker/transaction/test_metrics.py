@@ -44,8 +44,8 @@ def test_ends_are_counted_and_not_kept(tmp_path: Path) -> None:
     made = metrics(tmp_path)
     for _ in range(4):
         made.add("T", 1)
-    made.ended("T", [1_000], 5_000, is_committed=True)
-    made.ended("T", [1_000], 62_000, is_committed=True)
+    made.ended("T", [4], 5_000, is_committed=True)
+    made.ended("T", [61], 62_000, is_committed=True)
     made.ended("T", [0], 1, is_committed=False)
     made.ended("", [0], 1, is_committed=True)
     assert made.counts() == {"T": 1}

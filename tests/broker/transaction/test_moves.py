@@ -24,7 +24,7 @@ def test_it_is_ended_under_the_offset_of_any_question() -> None:
         moves.moved(5, 9, prepared=5)
         moves.moved(9, 12, prepared=9)
         assert moves.ended(offset) == [1, 5, 9, 12]
-        assert not moves._first
+        assert not moves.first
         assert not moves._copies
 
 
@@ -42,12 +42,12 @@ def test_the_oldest_are_forgotten() -> None:
     assert moves.ended(1) == [1, 11]
     assert moves.ended(2) == [2, 12]
     assert not moves._copies
-    assert not moves._first
+    assert not moves.first
 
 
 def test_the_oldest_copies_are_forgotten() -> None:
     moves = Moves()
     for at in range(100):
         moves.moved(at, at + 1, prepared=0)
-    assert len(moves._first) == MAX_COPIES
+    assert len(moves.first) == MAX_COPIES
     assert moves.ended(100) == [0, *range(101 - MAX_COPIES, 101)]

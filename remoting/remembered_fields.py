@@ -44,8 +44,7 @@ class RememberedFields:
         self._shapes: dict[
             frozenset[str], tuple[Callable[[Mapping[str, str]], Any], dict[Any, list[Any]]]
         ] = {}
-        """By their names: what returns the texts that are mostly the same, and by these texts what
-        they mean."""
+        """By names: what returns the texts that are mostly the same, and what these mean."""
         self._count = self._misses = 0
         self.decode = self._decoder(cls, {wire: name for name, wire in wires.items()})
         """Returns a header from its fields."""

@@ -64,7 +64,8 @@ _PERCENT: Final = 100
 _QUEUES_A_STEP: Final = 16
 """How many queues are passed in one step at most, when nothing is read."""
 _READ_AS_PASSED: Final = 4
-"""As how many such queues one counts that is read."""
+"""As how many such queues one counts that is read, if that is little work: the hashes of tags are
+compared, and no batch is taken apart."""
 _MOVED: Final = (
     GetMessageStatus.OFFSET_TOO_SMALL,
     GetMessageStatus.OFFSET_OVERFLOW_BADLY,
@@ -211,9 +212,11 @@ class PopQueues:
             for topic, queue_ids in rows:
                 if topic != wanted.topic and popped.count >= wanted.max_count:
                     continue
+                is_work = wanted.filter.by_properties is not None or self._store.has_batches(topic)
+                read_as = _QUEUES_A_STEP if is_work else _READ_AS_PASSED
                 for queue_id in queue_ids:
                     is_read = self._pop_queue(wanted, topic, queue_id, popped)
-                    passed += _READ_AS_PASSED if is_read else 1
+                    passed += read_as if is_read else 1
                     if passed >= _QUEUES_A_STEP:
                         passed = 0
                         self._remember(wanted, popped)

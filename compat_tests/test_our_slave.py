@@ -65,13 +65,16 @@ def pulled(
 
 
 def all_pulled(broker: Broker) -> list[bytes]:
-    """All messages of the topic, as pulls return them."""
+    """All messages of each queue of the topic that has any, as pulls return them. How many come at once depends
+    on whether they are in memory.
+    """
     found = []
     for queue in range(4):
-        offset = 0
+        offset, messages = 0, b""
         while (answer := pulled(broker, queue, offset))[0] == STORED:
-            found.append(answer[2])
+            messages += answer[2]
             offset = int(answer[1]["nextBeginOffset"])
+        found += [messages] if messages else []
     return found
 
 

@@ -211,13 +211,6 @@ def test_an_attempt_without_an_answer_is_told_of_in_words(scene: Scene) -> None:
     assert str(error) == f"connect to {HERE} failed: no answer within 3 s"
 
 
-def test_a_host_that_says_nothing(scene: Scene) -> None:
-    scene.ask()
-    scene.pass_ms(4_500)
-    (error,) = scene.outcomes
-    assert str(error) == f"connect to {HERE} failed: no answer within 3 s"
-
-
 class Names:
     """Looks up names, without end."""
 

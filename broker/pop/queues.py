@@ -347,9 +347,7 @@ class PopQueues:
         popped.unwritten.append((taken, result, offsets))
 
     def _remember(self, wanted: Wanted, popped: Popped) -> None:
-        """Adds the check points of what was taken, and hands that out but what cannot be
-        remembered.
-        """
+        """Adds the check points of what was taken, and hands out what is remembered by them."""
         unwritten = popped.unwritten
         if not unwritten:
             return

@@ -65,8 +65,8 @@ def pulled(
 
 
 def all_pulled(broker: Broker) -> list[bytes]:
-    """All messages of each queue of the topic that has any, as pulls return them. How many come at once depends
-    on whether they are in memory.
+    """All messages, as pulls return them, of each queue of the topic that has any. How many come at
+    once depends on whether they are in memory.
     """
     found = []
     for queue in range(4):

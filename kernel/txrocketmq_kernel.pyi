@@ -7,7 +7,7 @@ nothing, and the others raise RuntimeError; nothing has been written then but wh
 end of the log.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, final
 
 from typing_extensions import Buffer
@@ -110,15 +110,17 @@ class Table:
         """
 
     def take(
-        self, data: bytes, origin: int, log: tuple[Buffer, int, int, int] | None = None, /
-    ) -> Run | None:
+        self, data: bytes, origin: int,
+        log: Callable[[], tuple[Buffer, int, int, int] | None] | None = None, /,
+    ) -> Run | None:  # fmt: skip
         """Takes the longest beginning of whole frames that are plain sends from an origin; it never
         raises.
 
-        `log` is the last file of the log, its first log offset, how many bytes are written, and the
-        log offset from which on it is in memory for certain. With it, ends of transactions are
-        taken, too, if their half messages are there, of their producer group, where they say, and
-        in no way unusual. Whether these have ended before is not examined: see Run.ends.
+        `log` is called once the kernel comes to an end of a transaction. It returns the last file
+        of the log, its first log offset, how many bytes are written, and the log offset from which
+        on it is in memory for certain. With it, ends are taken, too, if their half messages are
+        there, of their producer group, where they say, and in no way unusual. Whether these have
+        ended before is not examined: see Run.ends.
 
         All that is taken waits for confirmation, or none of it does; there are no more than 256
         requests and 1,024 messages.

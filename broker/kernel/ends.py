@@ -32,6 +32,7 @@ _TOPIC_LENGTH_BYTES: Final = TOPIC_LENGTH_V1.sizeof()
 LastFile = tuple[memoryview, int, int, int]
 """The last file of the log, its first log offset, how many bytes it has, and the log offset from
 which on it is in memory."""
+Log = Callable[[], LastFile | None]
 Pairs = Callable[[bytes, frozenset[bytes]], "dict[bytes, bytes] | None"]
 
 

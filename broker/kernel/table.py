@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 from typing import Any, Final, NamedTuple
 
-from txrocketmq.broker.kernel.ends import MOST_HALF_BYTES, Ended, Ending, LastFile, ReferenceEnds
+from txrocketmq.broker.kernel.ends import MOST_HALF_BYTES, Ended, Ending, Log, ReferenceEnds
 from txrocketmq.broker.kernel.header_holes import Holes, end_holes_of, holes_of
 from txrocketmq.broker.kernel.run import EndOfQueue, ReferenceRun, TakenMessage, TakenSend
 from txrocketmq.broker.kernel.signatures import SigningAccounts
@@ -166,10 +166,10 @@ class ReferenceTable:
                 self._places.clear()
             self._places[key] = place
 
-    def take(self, data: bytes, origin: int, log: LastFile | None = None) -> ReferenceRun | None:
+    def take(self, data: bytes, origin: int, log: Log | None = None) -> ReferenceRun | None:
         """Takes the sends from an origin with which the bytes begin; None if there are none.
 
-        With the last file of the log, it takes ends of transactions, too.
+        With `log`, which returns the last file of the log, it takes ends of transactions, too.
         """
         run = ReferenceRun()
         while (
@@ -201,14 +201,15 @@ class ReferenceTable:
         return run if run.commands else None
 
     def _take_end(
-        self, run: ReferenceRun, kind: int, header: bytes, origin: int, log: LastFile | None
+        self, run: ReferenceRun, kind: int, header: bytes, origin: int, log: Log | None
     ) -> bool:
         """Takes the end that has this header; returns whether it did."""
         holes = end_holes_of(kind, header)
         place = None if holes is None else self._places.get((origin, *holes.key))
         if holes is None or log is None or self._ends is None or not isinstance(place, Ending):
             return False
-        taken = self._ends.take(log, holes, place, pairs_of)
+        file = log()
+        taken = None if file is None else self._ends.take(file, holes, place, pairs_of)
         if taken is None or run.half_bytes + taken.half.size > MOST_HALF_BYTES:
             return False
         half, pairs = taken.half, taken.pairs

@@ -59,8 +59,6 @@ class RawEnds:
         self._targets: dict[tuple[str, int, int], int] = {}
         """By topic, queue and system flag: the number in the table."""
         self._topics: list[str] = []
-        self.is_known = False
-        """Whether the table knows headers of ends."""
 
     def begin(self, table: Any) -> None:
         """Begins with a table that knows nothing."""
@@ -69,7 +67,6 @@ class RawEnds:
         self._table = table
         self._targets = {}
         self._topics = []
-        self.is_known = False
 
     def may_end(self, ended: Sequence[tuple[int, int, int, int, bool]]) -> bool:
         """Whether what a run ends can end now."""
@@ -99,10 +96,9 @@ class RawEnds:
             return False
         is_commit = header.commit_or_rollback == _COMMIT
         group = header.producer_group.encode("utf-8", "replace")
-        if self._table.learn_end(kind, data, group, is_commit, True, command.code):  # noqa: FBT003 - as in the compiled form
-            self.is_known = True
-            return True
-        return False
+        return bool(
+            self._table.learn_end(kind, data, group, is_commit, True, command.code)  # noqa: FBT003 - as in the compiled form
+        )
 
     def _knows_target(self, topic: str, queue_id: int, sys_flag: int) -> bool:
         """Whether the kernel knows where half messages for a queue are to go, perhaps now."""

@@ -64,6 +64,8 @@ _PREPARED: Final = MessageSysFlag.TRANSACTION_PREPARED_TYPE
 _HALF_QUEUE: Final = (TRANS_HALF_TOPIC, 0)
 _ADDED_TO_HALVES: Final = frozenset({names.TRANSACTION_ID, names.REAL_TOPIC, names.REAL_QID})
 _BOTH_IPV4_BYTES: Final = 2 * IPV4_HOST_BYTES
+_ONLY_ROLLBACKS: Final[Any] = object()
+"""Stands for what was put for ends of which none has a message."""
 _PUT_OK: Final = PutStatus.PUT_OK
 _PREFIX: Final = fixed(formats.FRAME_PREFIX).struct
 _HEADER_MASK: Final = 0xFFFFFF
@@ -95,6 +97,8 @@ class RawSends:
         self._store = intake.store
         self._answers = answers
         self._store_host = store_host
+        self._born_bytes = _BOTH_IPV4_BYTES - len(store_host)
+        """How many bytes the address of a sender has whose sends are taken."""
         self._clock = clock
         self._steady_clock = steady_clock
         self._opened = ends.metrics.add
@@ -104,6 +108,7 @@ class RawSends:
         self._known_permission = self._known_queues = -1
         self._table: Any = None
         self._ends = RawEnds(ends, intake, self._queue)
+        self._log = self._ends.log
         self._forget()
         configuration.on_change.append(self._reconfigured)
 
@@ -153,44 +158,59 @@ class RawSends:
         ):
             self._note()
             return 0
-        table, half_topics, ends = self._table, self._half_topics, self._ends
-        run = table.take(data, origin, ends.log() if ends.is_known else None)
+        table = self._table
+        run: SendRun | None = table.take(data, origin, self._log)
         if run is None:
             return 0
-        ended = run.ends() if ends.is_known else ()
+        ended = run.ends()
         now_ms, born, host = self._clock(), peer.remote_host, self._store_host
         if (
-            len(born) + len(host) != _BOTH_IPV4_BYTES
+            len(born) != self._born_bytes
             or now_ms < config.start_accept_send_request_time_stamp
             or (run.waits and store.commit.lacks_brokers)
-            or (ended and not ends.may_end(ended))
+            or (ended and not self._ends.may_end(ended))
         ):
             return 0
         started_ms = 0 if times is None else self._steady_clock()
-        # Transactions may only be rolled back.
-        packed = self._intake.put_run(run, table, born, host, now_ms) if run.messages else None
-        if packed is None and run.messages:
+        packed = (
+            self._intake.put_run(run, table, born, host, now_ms)
+            if run.messages
+            else _ONLY_ROLLBACKS
+        )
+        if packed is None:
             return 0
         self.taken += run.commands
+        if self._half_topics:
+            self._count_halves(run)
         if ended:
-            ends.take_effect(ended, now_ms)
-        for number, count in run.halves() if half_topics else ():
-            self._opened(half_topics[number], count)
+            self._ends.take_effect(ended, now_ms)
         outcome: PutStatus | Ticket = _PUT_OK
         if run.answered:
-            if run.waits and packed is not None:
+            if run.waits:
                 outcome = store.commit.outcome(packed.end_offset)
             if outcome is _PUT_OK:
                 answers = self._answers.stored
                 peer.write([run.answers(table, *answers.pieces, answers.host)])
-            elif isinstance(outcome, Ticket):
-                self._answer_later(peer, table, run, outcome, times, started_ms)
             else:
-                peer.write([self._frames(table, run, outcome)])
+                self._answer_otherwise(peer, table, run, outcome, times, started_ms)
         if times is not None:
             self._count(times, run, started_ms, outcome)
-        at: int = run.at
-        return at
+        return run.at
+
+    def _count_halves(self, run: SendRun) -> None:
+        """Counts half messages, whose transactions are open now."""
+        for number, count in run.halves():
+            self._opened(self._half_topics[number], count)
+
+    def _answer_otherwise(
+        self, peer: Peer, table: Any, run: SendRun, outcome: PutStatus | Ticket,
+        times: RpcTimes | None, started_ms: int,
+    ) -> None:  # fmt: skip
+        """Answers those who wait for confirmation, or wait in vain."""
+        if isinstance(outcome, Ticket):
+            self._answer_later(peer, table, run, outcome, times, started_ms)
+        else:
+            peer.write([self._frames(table, run, outcome)])
 
     def _frames(self, table: Any, run: SendRun, status: PutStatus) -> bytes:
         answers = self._answers.of[status]

@@ -194,13 +194,27 @@ impl Table {
     }
 
     #[pyo3(signature = (data, origin, log=None, /))]
-    fn take(&mut self, data: Bound<'_, PyBytes>, origin: u64, log: Option<LastFile>) -> Option<Run> {
-        let bytes = data.as_bytes();
-        let log = log.as_ref().and_then(|(file, from_offset, end, least)| {
+    fn take(
+        &mut self,
+        data: Bound<'_, PyBytes>,
+        origin: u64,
+        log: Option<Bound<'_, PyAny>>,
+    ) -> Option<Run> {
+        let (bytes, table) = (data.as_bytes(), &mut self.table);
+        let (mut run, wants_log) = caught(|| {
+            let mut run = table.begin(origin);
+            let wants_log = table.take_more(bytes, origin, None, &mut run);
+            (run, wants_log)
+        })?;
+        let file = log.filter(|_| wants_log).and_then(|log| log.call0().ok()?.extract::<LastFile>().ok());
+        let log = file.as_ref().and_then(|(file, from_offset, end, least)| {
             let view = readable(file).ok()?.get(..*end)?;
             Some(Log { view, from_offset: *from_offset, least: *least })
         });
-        let run = caught(|| self.table.take_with(bytes, origin, log.as_ref())).flatten()?;
+        if log.is_some() {
+            caught(|| table.take_more(bytes, origin, log.as_ref(), &mut run))?;
+        }
+        let run = caught(|| table.finished(run, origin)).flatten()?;
         Some(Run { run, data: data.unbind() })
     }
 }

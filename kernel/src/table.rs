@@ -100,6 +100,8 @@ pub struct Table {
     lasts: Lasts,
     last: usize,
     runs: u64,
+    /// Whether what could not be taken last is an end, for which the log is needed.
+    is_at_end: bool,
 }
 
 impl Table {
@@ -125,6 +127,7 @@ impl Table {
             lasts: Lasts::default(),
             last: NOWHERE,
             runs: 0,
+            is_at_end: false,
         }
     }
 
@@ -267,18 +270,35 @@ impl Table {
     /// Does the same, and takes ends of transactions as well whose half messages are in the last file
     /// of the log.
     pub fn take_with(&mut self, data: &[u8], origin: u64, log: Option<&Log>) -> Option<Run> {
+        let mut run = self.begin(origin);
+        self.take_more(data, origin, log, &mut run);
+        self.finished(run, origin)
+    }
+
+    /// Begins to take from an origin.
+    pub fn begin(&mut self, origin: u64) -> Run {
         self.runs += 1;
         self.last = self.lasts.of(origin).unwrap_or(NOWHERE);
-        let mut run = Run::new(self.id);
+        Run::new(self.id)
+    }
+
+    /// Takes what comes next; returns whether there is an end, for which the log is needed.
+    pub fn take_more(&mut self, data: &[u8], origin: u64, log: Option<&Log>, run: &mut Run) -> bool {
+        self.is_at_end = false;
         while run.commands.len() < MOST_COMMANDS && run.messages.len() < MOST_MESSAGES {
             let kept = (run.texts.len(), run.messages.len(), run.most_bytes);
-            if self.take_frame(data, origin, log, &mut run).is_none() {
+            if self.take_frame(data, origin, log, run).is_none() {
                 run.texts.truncate(kept.0);
                 run.messages.truncate(kept.1);
                 run.most_bytes = kept.2;
                 break;
             }
         }
+        self.is_at_end
+    }
+
+    /// What was taken from an origin; `None` if that is nothing.
+    pub fn finished(&mut self, run: Run, origin: u64) -> Option<Run> {
         if run.commands.is_empty() {
             return None;
         }
@@ -306,6 +326,9 @@ impl Table {
             Kind::End(ending) => {
                 if header_end != end {
                     return None;
+                }
+                if log.is_none() {
+                    self.is_at_end = true;
                 }
                 self.take_end(log?, ending, varying, run)?;
                 run.at += end;

@@ -65,7 +65,7 @@ def _results(new_table: Any, new_rows: Any, half: bytes, data: bytes, least: int
         assert table.learn_end(0, header, b"g", is_commit, True, 37)
     mapped = mmap(-1, 8192)
     mapped[: len(half)] = half
-    run = table.take(data, 0, (memoryview(mapped), AT, len(half), least))
+    run = table.take(data, 0, lambda: (memoryview(mapped), AT, len(half), least))
     if run is None:
         return None
     rows, nexts = new_rows(), [7] if run.messages else []
@@ -109,6 +109,8 @@ def test_a_file_that_is_shorter_than_it_says_has_no_half_messages() -> None:
     table.add_target(table.add_queue("queue", b"\x01T", MAGIC_V1, 3), REAL, 0)
     assert table.learn_end(0, _END % (1, b"1", 8, b"A", 1), b"g", True, True, 37)
     half = record()
-    assert table.take(data, 0, (memoryview(half), AT, len(half), 0)) is not None
-    assert table.take(data, 0, (memoryview(half), AT, len(half) + 1, 0)) is None
-    assert table.take(data, 0, (memoryview(half)[::2], AT, 9, 0)) is None
+    assert table.take(data, 0, lambda: (memoryview(half), AT, len(half), 0)) is not None
+    assert table.take(data, 0, lambda: (memoryview(half), AT, len(half) + 1, 0)) is None
+    assert table.take(data, 0, lambda: (memoryview(half)[::2], AT, 9, 0)) is None
+    assert table.take(data, 0, lambda: None) is None
+    assert table.take(data, 0, lambda: 1 // 0) is None

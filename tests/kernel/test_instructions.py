@@ -28,12 +28,12 @@ LIMITS: Final = {
     ("batch, 3 properties", 1): 5_300,
     ("half message", 32): 12_400,
     ("half message", 1): 97_000,
-    ("commit", 32): 33_000,
-    ("commit", 1): 160_000,
     ("pull of 32", 1): 160_000,
     ("pull of 32", 32): 180_000,
 }
 """By load and sends in a read: instructions a message."""
+END_LIMITS: Final = {("commit", 32): 33_000, ("commit", 1): 160_000}
+"""The same of ends of transactions, by a broker of their own."""
 SIGNED_LIMITS: Final = {
     ("send, JSON", 1): 31_500,
     ("send, JSON", 32): 30_500,
@@ -54,6 +54,17 @@ def test_a_send_needs_no_more_instructions_than_before() -> None:
     assert {each for each, count in counts.items() if count > LIMITS[each]} == set(), counts
     # What counts nothing would stay below any limit.
     assert all(count > LIMITS[each] / 3 for each, count in counts.items()), counts
+
+
+@pytest.mark.timeout(900)
+def test_an_end_needs_no_more_instructions_than_before() -> None:
+    try:
+        counts = instructions(END_LIMITS)
+    except NoValgrind as reason:
+        pytest.skip(f"instructions cannot be counted: {reason}")
+    assert {each for each, count in counts.items() if count > END_LIMITS[each]} == set(), counts
+    # What counts nothing would stay below any limit.
+    assert all(count > END_LIMITS[each] / 3 for each, count in counts.items()), counts
 
 
 @pytest.mark.timeout(900)

@@ -71,7 +71,7 @@ class Scene:
             self.two.read(self.frames.usual(b="orders", e="1") + half(self.frames))
         self.two.read(half(self.frames))
 
-    def halves(self, count: int, **changes: str) -> list[tuple[int, int]]:
+    def halves(self, count: int, **changes: Any) -> list[tuple[int, int]]:
         """Sends half messages; returns their places."""
         before = len(places(self.two.plain))
         self.two.read(b"".join([half(self.frames, **changes) for _ in range(count)]))

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference of a kernel's run: sends and ends that were taken, and their records, units and
-answers.
+"""The reference of a kernel's run: sends and ends that were taken, and what follows from them.
 
 It follows what encode.py, send_answers.py and IndexFile do for messages that come one by one. What
 it writes is judged by them: tests/broker/kernel has two brokers get the same bytes.

@@ -56,7 +56,7 @@ class RawEnds:
         """Where the kernel finds half messages."""
         self._queue = queue
         self._table: Any = None
-        self._targets: dict[tuple[str, int, int], int] = {}
+        self.targets: dict[tuple[str, int, int], int] = {}
         """By topic, queue and system flag: the number in the table."""
         self._topics: list[str] = []
 
@@ -65,7 +65,7 @@ class RawEnds:
         touched = {*self._transforms.properties(Way.COMMIT), names.CHECK_IMMUNITY_TIME_IN_SECONDS}
         table.expect_ends(_HALF_TOPIC, [name.encode() for name in sorted(touched)])
         self._table = table
-        self._targets = {}
+        self.targets = {}
         self._topics = []
 
     def may_end(self, ended: Sequence[tuple[int, int, int, int, bool]]) -> bool:
@@ -103,12 +103,12 @@ class RawEnds:
     def _knows_target(self, topic: str, queue_id: int, sys_flag: int) -> bool:
         """Whether the kernel knows where half messages for a queue are to go, perhaps now."""
         target = topic, queue_id, sys_flag
-        if target not in self._targets:
-            queue = self._queue(topic, queue_id) if len(self._targets) < _MOST_TARGETS else None
+        if target not in self.targets:
+            queue = self._queue(topic, queue_id) if len(self.targets) < _MOST_TARGETS else None
             if queue is None:
                 return False
             real = encode_properties({names.REAL_TOPIC: topic, names.REAL_QID: str(queue_id)})
-            self._targets[target] = self._table.add_target(
+            self.targets[target] = self._table.add_target(
                 queue, real.rstrip("\x02").encode("utf-8", "replace"), sys_flag
             )
             self._topics.append(topic)

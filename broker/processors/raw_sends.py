@@ -159,10 +159,13 @@ class RawSends:
             self._note()
             return 0
         table = self._table
-        run: SendRun | None = table.take(data, origin, self._log)
+        knows_ends = self._ends.targets
+        run: SendRun | None = (
+            table.take(data, origin, self._log) if knows_ends else table.take(data, origin)
+        )
         if run is None:
             return 0
-        ended = run.ends()
+        ended = run.ends() if knows_ends else ()
         now_ms, born, host = self._clock(), peer.remote_host, self._store_host
         if (
             len(born) != self._born_bytes
@@ -174,7 +177,7 @@ class RawSends:
         started_ms = 0 if times is None else self._steady_clock()
         packed = (
             self._intake.put_run(run, table, born, host, now_ms)
-            if run.messages
+            if not ended or run.messages
             else _ONLY_ROLLBACKS
         )
         if packed is None:

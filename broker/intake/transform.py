@@ -40,11 +40,11 @@ class ActsOn:
     sys_flags: int = 0
     ways: Way = ALL_WAYS
     is_by_topic: bool = field(init=False)
-    """Whether anything other than properties is declared."""
+    """Whether anything other than properties and beginnings of topics is declared."""
 
     def __post_init__(self) -> None:
         """Precomputes `is_by_topic`, since declarations are used for every message."""
-        by_topic = self.topics or self.topic_prefixes or self.topic_attributes or self.sys_flags
+        by_topic = self.topics or self.topic_attributes or self.sys_flags
         object.__setattr__(self, "is_by_topic", bool(by_topic))
 
     def touches_topic(
@@ -85,7 +85,15 @@ class Transforms:
             way: tuple(each for each in transforms if way in each.acts_on.ways) for way in Way
         }
         self._by_topic = {
-            way: tuple(each.acts_on for each in its if each.acts_on.is_by_topic)
+            way: tuple(
+                each.acts_on
+                for each in its
+                if each.acts_on.is_by_topic or each.acts_on.topic_prefixes
+            )
+            for way, its in self._by_way.items()
+        }
+        self._prefixes = {
+            way: tuple(prefix for each in its for prefix in each.acts_on.topic_prefixes)
             for way, its in self._by_way.items()
         }
         self._properties: dict[Way, frozenset[str]] = {
@@ -117,14 +125,22 @@ class Transforms:
         A change by one of them can cause a later one to act on the message.
         """
         topic, attributes = message.topic, self._attributes_of(message.topic)
+        prefixes = self._prefixes[message.way]
+        begins = topic.startswith(prefixes)
         for each in self._by_way[message.way]:
             acts_on = each.acts_on
-            if not acts_on.properties.isdisjoint(message.properties) or (
-                acts_on.is_by_topic and acts_on.touches_topic(topic, message.sys_flag, attributes)
+            if (
+                not acts_on.properties.isdisjoint(message.properties)
+                or (begins and topic.startswith(acts_on.topic_prefixes))
+                or (
+                    acts_on.is_by_topic
+                    and acts_on.touches_topic(topic, message.sys_flag, attributes)
+                )
             ):
                 each.apply(message, now_ms)
                 if message.topic != topic:
                     topic, attributes = message.topic, self._attributes_of(message.topic)
+                    begins = topic.startswith(prefixes)
 
 
 def no_transforms(transforms: Iterable[Transform] = ()) -> Transforms:

@@ -32,7 +32,7 @@ _TOPIC_LENGTH_BYTES: Final = TOPIC_LENGTH_V1.sizeof()
 LastFile = tuple[memoryview, int, int, int]
 """The last file of the log, its first log offset, how many bytes it has, and the log offset from
 which on it is in memory."""
-Log = Callable[[], LastFile | None]
+LogFinder = Callable[[], LastFile | None]
 Pairs = Callable[[bytes, frozenset[bytes]], "dict[bytes, bytes] | None"]
 
 
@@ -45,7 +45,7 @@ class Ending(NamedTuple):
     code: int
 
 
-class Ended(NamedTuple):
+class TakenEnd(NamedTuple):
     """A half message that a run ends; `target` is the number of where it is to go."""
 
     queue_id: int
@@ -154,7 +154,7 @@ def _half(log: LastFile, offset: int) -> StoredHalf | None:
         return None
     topic_end = body_end + _TOPIC_LENGTH_BYTES + record[body_end]
     text = record[topic_end + LENGTH_BYTES :]
-    if record[topic_end : topic_end + LENGTH_BYTES] != len(text).to_bytes(LENGTH_BYTES, "big"):
+    if [*record[topic_end : topic_end + LENGTH_BYTES]] != [*divmod(len(text), 256)]:
         return None
     return StoredHalf(
         queue_id, queue_offset, physical_offset, flag, sys_flag, born_ms, born_host, store_host,

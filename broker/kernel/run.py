@@ -11,7 +11,7 @@ from collections import Counter
 from mmap import mmap
 from typing import Any, Final, NamedTuple
 
-from txrocketmq.broker.kernel.ends import Ended, StoredHalf
+from txrocketmq.broker.kernel.ends import StoredHalf, TakenEnd
 from txrocketmq.broker.store.formats import formats
 from txrocketmq.broker.store.formats.packed import PackedEnd, PackedUnits, QueueUnits
 from txrocketmq.broker.store.log.encode import IPV4_HOST_BYTES, IPV4_LAYOUT, LENGTH_BYTES
@@ -96,7 +96,7 @@ class ReferenceRun:
         self._sends: list[TakenSend] = []
         self._ends: dict[int, tuple[int, int]] = {}
         """By queue: how many messages and bytes it gets."""
-        self._ended: list[Ended] = []
+        self._ended: list[TakenEnd] = []
         self._places: list[list[tuple[int, int]]] = []
         """For each request: the log offsets and queue offsets of its messages, once written."""
 
@@ -127,7 +127,7 @@ class ReferenceRun:
         self.at, self._waits = at, send.waits
         self._add(send, end)
 
-    def end(self, send: TakenSend, end: EndOfQueue, ended: Ended, half_bytes: int) -> None:
+    def end(self, send: TakenSend, end: EndOfQueue, ended: TakenEnd, half_bytes: int) -> None:
         """Adds the end of a transaction, whose half message has so many bytes."""
         self._ended.append(ended)
         self.half_bytes += half_bytes
@@ -214,7 +214,7 @@ class ReferenceRun:
         counted = Counter((send.code, send.is_oneway) for send in self._sends)
         return [(*kind, count) for kind, count in counted.items()]
 
-    def ends(self) -> list[Ended]:
+    def ends(self) -> list[TakenEnd]:
         """The half messages that it ends."""
         return self._ended
 

@@ -17,7 +17,13 @@ from __future__ import annotations
 import struct
 from typing import Any, Final, NamedTuple
 
-from txrocketmq.broker.kernel.ends import MOST_HALF_BYTES, Ended, Ending, Log, ReferenceEnds
+from txrocketmq.broker.kernel.ends import (
+    MOST_HALF_BYTES,
+    Ending,
+    LogFinder,
+    ReferenceEnds,
+    TakenEnd,
+)
 from txrocketmq.broker.kernel.header_holes import Holes, end_holes_of, holes_of
 from txrocketmq.broker.kernel.run import EndOfQueue, ReferenceRun, TakenMessage, TakenSend
 from txrocketmq.broker.kernel.signatures import SigningAccounts
@@ -166,7 +172,7 @@ class ReferenceTable:
                 self._places.clear()
             self._places[key] = place
 
-    def take(self, data: bytes, origin: int, log: Log | None = None) -> ReferenceRun | None:
+    def take(self, data: bytes, origin: int, log: LogFinder | None = None) -> ReferenceRun | None:
         """Takes the sends from an origin with which the bytes begin; None if there are none.
 
         With `log`, which returns the last file of the log, it takes ends of transactions, too.
@@ -201,7 +207,7 @@ class ReferenceTable:
         return run if run.commands else None
 
     def _take_end(
-        self, run: ReferenceRun, kind: int, header: bytes, origin: int, log: Log | None
+        self, run: ReferenceRun, kind: int, header: bytes, origin: int, log: LogFinder | None
     ) -> bool:
         """Takes the end that has this header; returns whether it did."""
         holes = end_holes_of(kind, header)
@@ -220,7 +226,7 @@ class ReferenceTable:
             messages=messages if place.is_commit else [], batch_bytes=0, half=None, queue_id=0,
             origin=half,
         )  # fmt: skip
-        ended = Ended(
+        ended = TakenEnd(
             half.queue_id, half.queue_offset, half.born_timestamp, taken.target, place.is_commit
         )
         run.end(send, self.queues[taken.queue], ended, taken.half.size)

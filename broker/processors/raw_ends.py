@@ -61,7 +61,7 @@ class RawEnds:
         self._topics: list[str] = []
 
     def begin(self, table: Any) -> None:
-        """Begins with a table that knows nothing."""
+        """Begins with a table that has learned nothing."""
         touched = {*self._transforms.properties(Way.COMMIT), names.CHECK_IMMUNITY_TIME_IN_SECONDS}
         table.expect_ends(_HALF_TOPIC, [name.encode() for name in sorted(touched)])
         self._table = table
@@ -101,7 +101,7 @@ class RawEnds:
         )
 
     def _knows_target(self, topic: str, queue_id: int, sys_flag: int) -> bool:
-        """Whether the kernel knows where half messages for a queue are to go, perhaps now."""
+        """Tells the kernel where half messages for a queue go; returns False without room."""
         target = topic, queue_id, sys_flag
         if target not in self.targets:
             queue = self._queue(topic, queue_id) if len(self.targets) < _MOST_TARGETS else None

@@ -214,7 +214,7 @@ impl Table {
         if log.is_some() {
             caught(|| table.take_more(bytes, origin, log.as_ref(), &mut run))?;
         }
-        let run = caught(|| table.finished(run, origin)).flatten()?;
+        let run = caught(|| table.finished(run)).flatten()?;
         Some(Run { run, data: data.unbind() })
     }
 }

@@ -272,7 +272,7 @@ impl Table {
     pub fn take_with(&mut self, data: &[u8], origin: u64, log: Option<&Log>) -> Option<Run> {
         let mut run = self.begin(origin);
         self.take_more(data, origin, log, &mut run);
-        self.finished(run, origin)
+        self.finished(run)
     }
 
     /// Begins to take from an origin.
@@ -297,8 +297,8 @@ impl Table {
         self.is_at_end
     }
 
-    /// What was taken from an origin; `None` if that is nothing.
-    pub fn finished(&mut self, run: Run, origin: u64) -> Option<Run> {
+    /// What was taken; `None` if that is nothing.
+    pub fn finished(&mut self, run: Run) -> Option<Run> {
         if run.commands.is_empty() {
             return None;
         }

@@ -41,7 +41,7 @@ from txrocketmq.broker.intake.usual_record import (
 from txrocketmq.broker.processors.send.send_checks import SendChecks
 from txrocketmq.broker.processors.send.writes import GoOn, Later, Outcome, ends_runs, writes
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.broker.store.disk.in_memory import ColdRead, NotInMemory
+from txrocketmq.broker.store.disk.in_memory import ColdRead
 from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
 from txrocketmq.broker.transaction import half_message
 from txrocketmq.broker.transaction.check import TransactionCheck
@@ -281,9 +281,10 @@ class EndTransactionProcessor:
         if self._check_ended is not None or header.commit_or_rollback not in _ENDS:
             return None
         try:
-            half = self._half_record(header.commit_log_offset)[1]
-        except (ResponseError, NotInMemory):
+            found = attempt(partial(self._half_record, header.commit_log_offset))
+        except ResponseError:
             return None
+        half = found[1] if isinstance(found, tuple) else None
         transforms = self._intake.transforms
         place = None if half is None else destination(half.properties)
         if (

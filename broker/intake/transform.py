@@ -81,7 +81,7 @@ class Transforms:
     ) -> None:
         self._transforms = transforms
         self._attributes_of = attributes_of
-        self._by_way = {
+        by_way = {
             way: tuple(each for each in transforms if way in each.acts_on.ways) for way in Way
         }
         self._by_topic = {
@@ -90,15 +90,16 @@ class Transforms:
                 for each in its
                 if each.acts_on.is_by_topic or each.acts_on.topic_prefixes
             )
-            for way, its in self._by_way.items()
+            for way, its in by_way.items()
         }
-        self._prefixes = {
-            way: tuple(prefix for each in its for prefix in each.acts_on.topic_prefixes)
-            for way, its in self._by_way.items()
+        self._with_prefixes = {
+            way: (its, tuple(prefix for each in its for prefix in each.acts_on.topic_prefixes))
+            for way, its in by_way.items()
         }
+        """By way: the transforms, and all beginnings of topics that they declare."""
         self._properties: dict[Way, frozenset[str]] = {
             way: frozenset().union(*(each.acts_on.properties for each in its))
-            for way, its in self._by_way.items()
+            for way, its in by_way.items()
         }
 
         self._plain = {way: PlainProperties(names) for way, names in self._properties.items()}
@@ -125,9 +126,9 @@ class Transforms:
         A change by one of them can cause a later one to act on the message.
         """
         topic, attributes = message.topic, self._attributes_of(message.topic)
-        prefixes = self._prefixes[message.way]
-        begins = topic.startswith(prefixes)
-        for each in self._by_way[message.way]:
+        transforms, prefixes = self._with_prefixes[message.way]
+        begins = prefixes and topic.startswith(prefixes)
+        for each in transforms:
             acts_on = each.acts_on
             if (
                 not acts_on.properties.isdisjoint(message.properties)

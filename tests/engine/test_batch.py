@@ -235,6 +235,8 @@ def test_what_becomes_of_each_kind_of_alteration(spark: SparkSession, stores: Pa
         assert spark.table("changed").count() == count
     spark.sql("DROP TABLE changed")
     for number, statement in enumerate(REFUSED_WHEN_READ):
+        if statement.startswith("COMMENT ON COLUMN") and spark.version.startswith("4.0."):
+            continue  # it has no such statement
         table = f"changed{number}"
         spark.sql(f"CREATE TABLE {table} USING rocketmq {options}")
         spark.sql(statement.format(table))

@@ -14,29 +14,25 @@ from tests.durations import long_modules
 
 ROOT = Path(__file__).parent.parent
 CONFTEST = """
-from tests import durations
+import pytest
 
-durations.LONG_S = 0.05
+from tests import durations
 
 def pytest_configure(config):
     durations.register(config)
     durations.register(config)
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    report = yield
+    report.duration = 5.0 if item.path.name == "test_long.py" else 1.0
+    return report
 """
 LONG = """
-import time
-
-import pytest
-
-@pytest.fixture(scope="module")
-def prepared():
-    time.sleep(0.03)
-    yield
-    time.sleep(0.03)
-
-def test_one(prepared):
+def test_one():
     pass
 
-def test_two(prepared):
+def test_two():
     assert False
 """
 
@@ -71,4 +67,4 @@ def test_long_modules_are_named_once(tmp_path: Path, flags: tuple[str, ...]) -> 
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     said = [line.split() for line in done.stdout.splitlines() if " s  " in line]
-    assert said == [["0", "s", "test_long.py"]], done.stdout + done.stderr
+    assert said == [["30", "s", "test_long.py"]], done.stdout + done.stderr

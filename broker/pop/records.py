@@ -30,6 +30,9 @@ ACK_INTERVAL_MS: Final = 1_000
 """How long before its time a check point is due in the original, which reads acks after it."""
 MAX_MESSAGES: Final = 32
 """How many messages a check point stands for at most: one for each bit of an int."""
+MOST_SENT_BYTES: Final = 2_048
+"""How long a record that is sent here may be: no broker makes longer ones, and those that wait are
+kept in memory."""
 _MAX_SPAN: Final = 2**31 - 1
 _MIN_SPAN: Final = -MAX_BATCH_MESSAGES
 _MAX_REPUTS: Final = 127
@@ -273,7 +276,11 @@ class ReviveTopic:
 
     def is_of_another(self, message: InnerMessage) -> bool:
         """Whether a message that was sent is a record of another broker, which is named in it."""
+        if len(message.body) > MOST_SENT_BYTES:
+            return False
         found = self._content(message.properties.get(names.TAGS), message.body)
+        if isinstance(found, PopCheckPoint) and len(found.diffs or ()) > MAX_MESSAGES:
+            return False
         return found is not None and found.key.broker_name not in {"", self.broker_name}
 
     def _content(self, tag: str | None, content: bytes) -> PopCheckPoint | Acks | None:

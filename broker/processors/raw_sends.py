@@ -158,7 +158,7 @@ class RawSends:
         ):
             self._note()
             return 0
-        table = self._table
+        table, half_topics = self._table, self._half_topics
         knows_ends = self._ends.targets
         run: SendRun | None = (
             table.take(data, origin, self._log) if knows_ends else table.take(data, origin)
@@ -183,8 +183,9 @@ class RawSends:
         if packed is None:
             return 0
         self.taken += run.commands
-        if self._half_topics:
-            self._count_halves(run)
+        if half_topics:
+            for number, count in run.halves():
+                self._opened(half_topics[number], count)
         if ended:
             self._ends.take_effect(ended, now_ms)
         outcome: PutStatus | Ticket = _PUT_OK
@@ -199,11 +200,6 @@ class RawSends:
         if times is not None:
             self._count(times, run, started_ms, outcome)
         return run.at
-
-    def _count_halves(self, run: SendRun) -> None:
-        """Counts half messages, whose transactions are open now."""
-        for number, count in run.halves():
-            self._opened(self._half_topics[number], count)
 
     def _answer_otherwise(
         self, peer: Peer, table: Any, run: SendRun, outcome: PutStatus | Ticket,

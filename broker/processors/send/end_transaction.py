@@ -95,10 +95,9 @@ _MAX_REMEMBERED: Final = 100_000
 class RememberedEnds:
     """How half messages have ended lately, by their queue and their offset in it.
 
-    At least half of `most` ends are remembered, and at most all of them, but for those of one run
-    more. They are in two tables:
-    when one is full, the other is forgotten as a whole. To delete the first key of a large
-    dictionary again and again would take longer each time.
+    At least half of `most` ends are remembered, and at most all of them and those of one run. They
+    are in two tables: when one is full, the other is forgotten as a whole. To delete the first key
+    of a large dictionary again and again would take longer each time.
     """
 
     def __init__(self, most: int = _MAX_REMEMBERED) -> None:

@@ -53,6 +53,19 @@ def record(offset: int, *bodies: str, number: str | None = None, sys_flag: int =
     return encode_message(batch)
 
 
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The lengths of the records that are decoded from now on."""
+    lengths: list[int] = []
+
+    def counted(record: memoryview, *, max_body_bytes: int) -> tuple[MessageExt, int]:
+        lengths.append(len(record))
+        return decode_message(record, max_body_bytes=max_body_bytes)
+
+    monkeypatch.setattr(messages, "decode_message", counted)
+    return lengths
+
+
 def got(*records: bytes, next_offset: int) -> GetResult:
     return GetResult(
         GetMessageStatus.FOUND, next_offset, 0, 100, [memoryview(b"".join(records))], 50, 5_000
@@ -267,16 +280,7 @@ def test_when_too_many_long_batches_wait_one_more_is_refused(
 
 
 @pytest.mark.parametrize("kind", CompressionType)
-def test_a_compressed_batch_is_decompressed_once(
-    kind: CompressionType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    decoded: list[int] = []
-
-    def counted(record: memoryview, *, max_body_bytes: int) -> tuple[MessageExt, int]:
-        decoded.append(len(record))
-        return decode_message(record, max_body_bytes=max_body_bytes)
-
-    monkeypatch.setattr(messages, "decode_message", counted)
+def test_a_compressed_batch_is_decompressed_once(kind: CompressionType, decoded: list[int]) -> None:
     count = 3_000
     results = []
     for at in (0, count):
@@ -324,16 +328,7 @@ def test_no_more_batches_are_kept_in_mind_than_the_limit() -> None:
     assert len(batches._known) == len(batches._kept) == MOST_KNOWN
 
 
-def test_a_short_batch_that_was_popped_lately_is_decoded_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    decoded: list[int] = []
-
-    def counted(record: memoryview, *, max_body_bytes: int) -> tuple[MessageExt, int]:
-        decoded.append(len(record))
-        return decode_message(record, max_body_bytes=max_body_bytes)
-
-    monkeypatch.setattr(messages, "decode_message", counted)
+def test_a_short_batch_that_was_popped_lately_is_decoded_once(decoded: list[int]) -> None:
     batches = KnownBatches()
     result = got(record(5, *"abc"), next_offset=8)
     found = [read(one_by_one(result, at, 1, batches)) for at in (5, 6, 7)]

@@ -9,6 +9,8 @@ import pytest
 from tests.broker.conftest import STORE_HOST
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.pop.records import (
+    MAX_MESSAGES,
+    MOST_SENT_BYTES,
     AckMsg,
     Acks,
     MergeKey,
@@ -32,6 +34,7 @@ PUT_AGAIN = (
 )
 ACK = '{"ao":9,"bn":"b","c":"g","pt":1700000000000,"q":3,"so":5,"t":"T"}'
 BATCH_ACK = '{"ao":-1,"aol":[5,9],"bn":"b","c":"g","pt":1700000000000,"q":3,"so":5,"t":"T"}'
+OF_ANOTHER = '{"bn":"other","c":"g","t":"T",%s}'
 NAMELESS = '{"ao":-1,"aol":[5,9],"c":"g","pt":1700000000000,"q":3,"so":5,"t":"T"}'
 
 
@@ -176,6 +179,10 @@ def test_what_was_sent_in_another_name_is_another_broker_s(topic: ReviveTopic) -
         ("bAck", NAMELESS, False),
         ("bAck", "[", False),
         ("other", CHECK_POINT.replace('"bn":"b"', '"bn":"other"'), False),
+        ("ck", OF_ANOTHER % '"d":[%s]' % ",".join(["7"] * MAX_MESSAGES), True),
+        ("ck", OF_ANOTHER % '"d":[%s]' % ",".join(["7"] * (MAX_MESSAGES + 1)), False),
+        ("ck", OF_ANOTHER % '"rp":"%s"' % ("9" * MOST_SENT_BYTES), False),
+        ("bAck", BATCH_ACK.replace('"bn":"b"', '"bn":"%s"' % ("o" * MOST_SENT_BYTES)), False),
     ],
 )
 def test_whose_a_record_is_that_is_sent(
